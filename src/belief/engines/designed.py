@@ -323,7 +323,7 @@ class DesignedEngine:
 
 
 def _discarding_rest(pairs: Pairs, kind: Array, n_kinds: int, share: Array) -> Pairs:
-    """Return the pairs with weights: a share of each pair is added to the sum `kind`, and the rest to `kind` + 1.
+    """Return the pairs with weights: `share` of each pair is added to the sum `kind`, and the rest to `kind` + 1.
 
     The caller ignores the sums `kind` + 1.
     """

@@ -1,6 +1,6 @@
 """The embedding of features as points, whose squared Euclidean distances are d², in slices of limited width.
 
-A slice is a run of features from a to b - 1 that are embedded in at most `WIDTH` columns. Products are computed in
+A slice has consecutive features, a to b - 1, which are embedded in at most `WIDTH` columns. Products are computed in
 float32 for each slice, and then summed over the slices. So even with millions of features, only the products of one
 slice and the sum over the slices contribute to the rounding error.
 """

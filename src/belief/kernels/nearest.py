@@ -27,7 +27,8 @@ _FILLED = 64  # largest number of rows that are sorted at a time
 def _count_within(low: Array, p: Array, t: float) -> int:
     """Return the number of rows with low - 2·p <= t; t is a float32 number.
 
-    The compiler vectorises this count, but would not vectorise a search for the minimum.
+    low - 2·p is the lower bound of d² without the term of the query, as in `scan`; p are the inner products. The
+    compiler vectorises this count, but would not vectorise a search for the minimum.
     """
     n = np.int32(0)
     for j in range(len(low)):

@@ -50,9 +50,9 @@ def moments(
 
 
 def levels(X: Array, columns: Array, group: Array, value: Array, count: Array, found: Array) -> None:
-    """Set `found` to -1, by which the compiled kernel asks its caller to count the levels by sorting.
+    """Set `found` to -1, which makes the caller count the levels by sorting.
 
-    Small tables need no faster way.
+    For small tables this is fast enough. The compiled kernel counts them itself.
     """
     found[:] = -1
 
@@ -312,7 +312,7 @@ def _add_by_query(queries: Array, kind: Array, d: Array, present: Array, share: 
 class _Sides:
     """Sums over the misses and over the hits of each query.
 
-    Consecutive pairs of a query that are misses to the same share form a run. Values are first summed over each run.
+    Consecutive pairs of a query form a run if their values of `miss` are equal. Values are first summed over each run.
 
     Parameters
     ----------

@@ -309,7 +309,7 @@ def nearest(
     """Insert the nearest of the rows in `span` into `best`, the sorted lists of each query and group.
 
     Rows of group -1 are ignored. Inner products determine which rows are candidates; the distances of candidates are
-    then computed exactly and rounded, and ties are decided by key.
+    then computed exactly and rounded, and ties go to the smaller key.
     """
     d2, keys, found = best
     n, n_groups, size = d2.shape

@@ -233,7 +233,8 @@ class DenseEngine(JointEngine):
     def _tally_chunk(self) -> int:
         """The number of features to tally at a time.
 
-        With more features, the kernel jumps from row to row less often. But each thread needs several such chunks.
+        The more features are tallied at a time, the less often the kernel jumps from row to row. But each thread needs
+        several chunks of features.
         """
         return min(max(self.n_features // (4 * self.n_jobs), TALLY_CHUNK), MAX_TALLY_CHUNK)
 

@@ -130,12 +130,9 @@ def make_slots(n: Array, kind: Instructions) -> tuple[Array, Array, Array]:
 def find_candidates(
     kind: Instructions, rows: RoundedRows, queries: RoundedQueries, limits: Array, columns: int
 ) -> Array:
-    """Return an array of bit masks, (queries, panels): bit i is 1 if row i of the panel is a candidate for the query.
+    """Return bit masks, (queries, panels), in which bit i is 1 if row i of the panel may be a neighbour of the query.
 
-    Parameters
-    ----------
-    limits : (queries, groups), from which lower bounds exclude a row, as in `belief.kernels.rounded.compare`
-    columns : the number of panels that are compared with all queries before the next panels
+    The arguments are as in `belief.kernels.rounded.compare`.
     """
     candidates = np.empty((len(queries.ints), len(rows.packed)), np.uint16)
     compare(kind, rows, queries, limits, columns, candidates)

@@ -84,7 +84,7 @@ class SparseRoundedSearch:
     def choose_instructions(self) -> Instructions | None:
         """Return the instruction set for products of integers in this search.
 
-        Return None if the index is faster, or if the rows cannot be represented by integers.
+        Return None if a search through the index is faster, or if the rows cannot be represented by integers.
         """
         name = self.engine.resources.instructions
         found = [] if name == "float32" else available_instructions()
@@ -125,7 +125,7 @@ class SparseRoundedSearch:
         return done
 
     def _max_share(self) -> float:
-        """Return the share of rows that may be candidates before a search through the index is faster.
+        """Return the share of candidates above which a search through the index is faster.
 
         Candidates are rows that lower bounds do not exclude, so their exact distances are computed.
         """

@@ -104,7 +104,7 @@ class NonZeros:
         return Levels(values[:, 0].astype(np.int64), values[:, 1], count.sum(axis=1), count[:, :n])
 
     def _all_levels(self) -> Levels:
-        """Return the levels of all values, zero or not, and their counts."""
+        """Return the levels of the discrete features, including zero, and their counts."""
         known = Levels.merged(self.levels)
         n = known.groups.shape[1]
         feature = np.flatnonzero(self.discrete)
@@ -366,7 +366,7 @@ def _add(x: tuple[Array, ...], y: tuple[Array, ...]) -> tuple[Array, ...]:
 
 
 def postings(X: csr_array, scale: sparse.Scale) -> sparse.Postings:
-    """Return an index of the queries by feature."""
+    """Return an index that lists the queries with a non-zero value of each feature."""
     by_column = X.astype(np.float64).tocsc()
     column = np.repeat(np.arange(X.shape[1]), np.diff(by_column.indptr))
     by_column.data *= np.where(scale.discrete[column], 1.0, scale.per_unit[column])

@@ -56,7 +56,8 @@ class Tiles:
     def make(self, span: tuple[int, int]) -> Tile:
         """Return a tile with the rows of a span, without those that cannot be neighbours.
 
-        These are rows that are not counted, and the surplus if many rows of a group are identical.
+        These are rows outside the engine's mask `counted`, and copies: if many rows of a group are identical, only the
+        first few in the order of the tie keys can be neighbours.
         """
         ids = np.arange(*span)
         if self.engine.counted is not None:

@@ -129,7 +129,8 @@ class ClusterEngine:
     def retarget(self, targets: Array, counted: Array | None) -> None:
         """Set the groups in which later searches find neighbours, and the rows that may be sampled or found.
 
-        `targets` has the group of each row of the table. `counted` is a mask of rows; None means all rows.
+        `targets` has the group of each row of the table. `counted` is a mask of the rows that may be sampled or found;
+        None means all rows.
         """
         is_target = targets is self.targets
         self._cells = np.zeros(0, np.int32) if is_target else targets.astype(np.min_scalar_type(int(targets.max())))

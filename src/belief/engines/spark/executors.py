@@ -492,7 +492,7 @@ class TableBlocks:
         return Fetch.read(self.run(Fetch(ids, features), 0, "fetching rows"))
 
     def gather(self, portions: Sequence[Array]) -> TableBlocks:
-        """Return new blocks with these portions of the rows; one shuffle computes them when they are first used."""
+        """Return new blocks, one for each of these arrays of row ids. One shuffle computes them at their first use."""
         decode, sizes = self._decode, [len(ids) for ids in portions]
 
         def cut(batches: Iterator[Any]) -> Iterator[Any]:
@@ -525,7 +525,7 @@ class TableBlocks:
 
 
 def decode_staged(batches: Iterator[Any], layout: Layout) -> Iterator[RowBlock]:
-    """Decode the staged blocks in Arrow batches, and yield the rows of each run.
+    """Decode the staged blocks in Arrow batches, and yield the rows of each run of consecutive row ids.
 
     Raise a ValueError if a block has changed since staging.
     """
@@ -546,7 +546,10 @@ def decode_staged(batches: Iterator[Any], layout: Layout) -> Iterator[RowBlock]:
 
 
 def split_portions(batches: Iterable[Any]) -> Iterator[Any]:
-    """Yield an Arrow table with the pieces of each portion. The batches contain these pieces one after the other."""
+    """Yield one Arrow table for each portion, which has the rows of one gathered block, in pieces.
+
+    The batches contain the pieces of a portion one after the other.
+    """
     import pyarrow as pa
 
     rows = (batch.slice(i, 1) for batch in batches for i in range(batch.num_rows))

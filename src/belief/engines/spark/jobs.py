@@ -268,7 +268,7 @@ class _CompareFeatures(Job):
 
 
 class JointSums(_CompareFeatures):
-    """A job that computes joint sums of collision rates for each watch, a set of pairs with a list of features."""
+    """A job that computes the joint sums for each watch, a set of pairs with a list of watched features."""
 
     partial: ClassVar = Joint
 

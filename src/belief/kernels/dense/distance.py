@@ -45,10 +45,10 @@ def _find(level: Array, lo: int, hi: int, x: float) -> int:
 def embed(X: Array, rows: Array, a: int, g: Geometry, per_scale: float, out: Array, norm: Array) -> None:
     """Write rows to `out` as points whose squared Euclidean distances are d², and add their squared norms to `norm`.
 
-    A continuous feature becomes (x - mean)/u. A discrete feature with L levels becomes the corner of a regular simplex
-    with edges of length 1, in L - 1 columns; the mean of the data is at zero. A missing value becomes zero, the mean,
-    and adds the spread of the feature to the norm. All coordinates are multiplied by `per_scale`, so that they stay in
-    the range of float32.
+    A continuous feature becomes (x - mean)/u, where u is its unit (method.md, section 1). A discrete feature with L
+    levels becomes the corner of a regular simplex with edges of length 1, in L - 1 columns; the mean of the data is at
+    zero. A missing value becomes zero, the mean, and adds `g.spread` to the norm. All coordinates are multiplied by
+    `per_scale`, so that they stay in the range of float32.
     """
     if g.discrete.any():
         _embed_mixed(X, rows, a, g, per_scale, out, norm)
