@@ -11,6 +11,9 @@ DOCS_READY := $(VENV)-docs/.ready
 RELEASE_READY := $(VENV)/.release
 SITE := build/site
 
+# one process per core, at most 4, since each takes about 2 GB with Spark; the tests of a file share its fixtures
+PARALLEL := -n auto --maxprocesses 4 --dist loadfile
+
 .PHONY: demo test quick test-gpu test-all test-oldest lint format docs bench lock release-check clean
 
 demo: $(DEMO_READY)
@@ -18,11 +21,11 @@ demo: $(DEMO_READY)
 
 # about ten minutes on two cores; of each experiment one test; without Java, the Spark tests are skipped
 test: lint
-	$(VENV)/bin/python -m pytest -m "not (experiments or gpu)"
+	$(VENV)/bin/python -m pytest $(PARALLEL) -m "not (experiments or gpu)"
 
 # about a minute, for every change; without the examples of docstrings
 quick: $(READY)
-	$(VENV)/bin/python -m pytest tests -m "not (spark or browser or gpu or experiments or smoke or slow)"
+	$(VENV)/bin/python -m pytest tests $(PARALLEL) -m "not (spark or browser or gpu or experiments or smoke or slow)"
 
 # the engine for GPUs, on the CPU device of torch where there is no GPU; any build of torch will do
 test-gpu: $(GPU_READY)
@@ -30,7 +33,7 @@ test-gpu: $(GPU_READY)
 
 # everything, with all random cases; the nightly workflow runs it
 test-all: lint $(GPU_READY)
-	BELIEF_THOROUGH=1 $(VENV)/bin/python -m pytest
+	BELIEF_THOROUGH=1 $(VENV)/bin/python -m pytest $(PARALLEL)
 
 lint: $(READY)
 	$(VENV)/bin/ruff check .
@@ -54,7 +57,7 @@ release-check: lint docs $(RELEASE_READY)
 	$(VENV)/bin/python release/check.py dist $${TAG:+--tag "$$TAG"}
 	$(VENV)/bin/uvx --isolated --find-links dist --from 'belief-fs[files]' belief demo  # as users run it without installing
 	tar -xzf dist/*.tar.gz -C build/sdist --strip-components 1
-	cd build/sdist && PYTHONPATH=src $(CURDIR)/$(VENV)/bin/python -m pytest -m "not (experiments or gpu)"
+	cd build/sdist && PYTHONPATH=src $(CURDIR)/$(VENV)/bin/python -m pytest $(PARALLEL) -m "not (experiments or gpu)"
 
 # the versions of constraints.txt with the hashes of their files, for the command line and the container
 lock: $(RELEASE_READY)
@@ -65,7 +68,7 @@ lock: $(RELEASE_READY)
 test-oldest:
 	$(PYTHON) -m venv $(VENV)-oldest
 	$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e '.[anndata,test]'
-	$(VENV)-oldest/bin/python -m pytest -m "not (spark or browser or experiments or gpu)"
+	$(VENV)-oldest/bin/python -m pytest $(PARALLEL) -m "not (spark or browser or experiments or gpu)"
 
 bench: $(BENCH_READY)
 	$(VENV)/bin/python -W ignore benchmarks/local.py

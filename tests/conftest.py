@@ -22,8 +22,8 @@ from belief.engines.stream import StreamEngine
 
 # tests are marked by their file or fixture, so that no file can forget it
 FILE_MARKS = {"test_spark_": "spark", "test_experiments": "experiments"}
+LOST = "lost JVM"  # a property of the report of a test: what it printed when it lost the JVM
 collect_ignore = ["other_system"] + ([] if find_spec("torch") else ["test_gpu.py"])
-LOST = []  # the tests that lost Spark's JVM, and what they said
 
 
 def pytest_runtest_protocol(item, nextitem):
@@ -31,7 +31,8 @@ def pytest_runtest_protocol(item, nextitem):
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     reports = runtestprotocol(item, nextitem=nextitem, log=False)
     if any(report.failed for report in reports) and jvm_has_ended():
-        LOST.extend(report for report in reports if report.failed)
+        said = "".join(report.capstderr for report in reports if report.failed)
+        item.user_properties.append((LOST, said[-3000:]))
         item._initrequest()
         reports = runtestprotocol(item, nextitem=nextitem, log=False)
     for report in reports:
@@ -80,8 +81,11 @@ def pytest_runtest_setup(item):
 
 
 def pytest_terminal_summary(terminalreporter):
-    for report in LOST:
-        terminalreporter.write_line(f"{report.nodeid} lost Spark's JVM, and was run again:\n{report.capstderr[-3000:]}")
+    reports = [report for reports in terminalreporter.stats.values() for report in reports]
+    properties = {(report.nodeid, *pair) for report in reports for pair in getattr(report, "user_properties", ())}
+    for test, name, said in sorted(properties):
+        if name == LOST:
+            terminalreporter.write_line(f"{test} lost Spark's JVM, and was run again:\n{said}")
 
 
 @pytest.fixture(scope="session")

@@ -402,6 +402,16 @@ def test_lost_executors_are_explained():
     assert session.explain_end("AnalysisException: no such column") is None
 
 
+def test_tasks_that_fail_because_the_session_stops_are_explained():
+    """A stop ends the Python workers of tasks that run, so their job may fail before it is cancelled."""
+    from pyspark.errors import PySparkException
+
+    java = SimpleNamespace(sc=lambda: SimpleNamespace(isStopped=lambda: True))
+    stopping = SimpleNamespace(_sc=SimpleNamespace(_jsc=java))
+    with pytest.raises(RuntimeError, match="session was stopped during the fit"), session.clear_errors(stopping):
+        raise PySparkException("Job aborted: Python worker exited unexpectedly (crashed)")
+
+
 # --- staging folders that cannot be written ---
 
 

@@ -157,7 +157,7 @@ def clear_errors(spark: Any) -> Iterator[None]:
         ours = re.search(r"^ValueError: (.*)$", message, re.MULTILINE)
         if ours is not None and re.search(r'File "[^"]*[/\\]belief[/\\]', message):  # not raised by a user's function
             raise ValueError(ours[1]) from None
-        explanation = explain_end(message) or explain_error(spark, message)
+        explanation = explain_end(message) or (STOPPED if has_stopped(spark) else explain_error(spark, message))
         if explanation is None:
             raise
         raise RuntimeError(explanation) from None
@@ -170,7 +170,10 @@ def clear_errors(spark: Any) -> Iterator[None]:
 def has_stopped(spark: Any) -> bool:
     """Return True if the session has been stopped. On Spark Connect, return False."""
     context = getattr(spark, "_sc", None)
-    return context is not None and context._jsc is None
+    if context is None:
+        return False
+    java_context = context._jsc  # None after a stop
+    return java_context is None or java_context.sc().isStopped()
 
 
 def explain_end(message: str) -> str | None:
