@@ -14,11 +14,14 @@ import pytest
 from _pytest.runner import runtestprotocol
 from spark_sessions import _stopped_at_the_end, java_home, jvm_has_ended, spark  # noqa: F401
 
+from belief.api import open_engine, run_engine
 from belief.cli import main
 from belief.data.source import ArraySource, BlockSource, ColumnSource, as_read_only
 from belief.engines.block import local_engine
 from belief.engines.resources import Resources
 from belief.engines.stream import StreamEngine
+from belief.method.settings import Settings
+from belief.progress import Reporter
 
 # tests are marked by their file or fixture, so that no file can forget it
 FILE_MARKS = {"test_spark_": "spark", "test_experiments": "experiments"}
@@ -158,6 +161,15 @@ def streamed(X, labels, discrete, task="auto", **options):
     """Return an engine whose memory is too small to keep the rows."""
     resources = Resources(working_memory=min(X.nbytes, 2**11), **options)
     return StreamEngine(Blocks(X, labels, discrete, 1 + len(X) // 4), "y", resources, task=task)
+
+
+def select_in_blocks(stream, notes=None, **settings):
+    """Select features of an open stream with so little memory that no block is kept."""
+    engine, _ = open_engine(stream, None, "auto", Resources(working_memory=2**14), notes)
+    with Reporter() as reporter, engine:
+        return run_engine(
+            engine, Settings(**settings), lambda: stream.names, 16, reporter, notes, stream.levels, stream
+        )  # fmt: skip
 
 
 AS_LARGE = {"small_rows": 0}  # small tables take the code path of large ones

@@ -1,6 +1,7 @@
 """Checkpoints: interrupted runs continue with the same result, and other runs are refused."""
 
 import contextlib
+import itertools
 import json
 import random
 import shutil
@@ -18,23 +19,24 @@ from sklearn.datasets import dump_svmlight_file
 
 import belief
 
-M, F = 20_000, 30  # ten blocks of 2,066 rows, or twenty of 1,033
+M, F = 40_000, 30  # 4.6 MB, more than is kept in memory
 
 pytestmark = pytest.mark.slow
-ARGUMENTS = ["--label", "y", "--top", "5", "--sample-size", "400", "--batch-size", "0.05", "--working-memory", "16"]
-ARGUMENTS += ["--significance", "None"]  # the tests leave nothing in a checkpoint
 TIMELESS = ("weights", "selected", "scores", "redundancy", "watched", "history", "seed")
 
-# the command with small blocks, none of which stays in memory, and a checkpoint after every block
+# a run with blocks of 2,000 rows, and a checkpoint after every block; significance tests leave nothing in a checkpoint
 DRIVER = """
-import sys
-from belief.cli import commands as cli
-from belief.data import readers
-from belief.engines import stream
-readers.BATCH_BYTES = 4 * 31 * 1000
-stream.SECONDS_BETWEEN_CHECKPOINTS = 0.0
-stream._count_bytes = lambda block: 2**40
-sys.exit(cli.main(["select", *sys.argv[1:]]))
+import itertools, json, sys, time
+from pathlib import Path
+import belief
+
+time.monotonic = itertools.count(0, 60).__next__
+file, notes, out = map(Path, sys.argv[1:])
+stream = belief.data.open_files([file], belief.data.ColumnSelection("y"))
+stream.files.max_batch_rows = 2000
+options = {"sample_size": 400, "batch_size": 0.05, "working_memory": 16, "significance": None, "random_state": 7}
+result = belief.select(stream, n_features_to_select=5, checkpoint=notes, **options)
+out.write_text(json.dumps(result.to_dict()))
 """
 
 KILLS = 10 if THOROUGH else 3
@@ -55,8 +57,8 @@ def data(tmp_path_factory):
     return file
 
 
-def command(file, *more):
-    return [sys.executable, "-c", DRIVER, str(file), *ARGUMENTS, "--quiet", *map(str, more)]
+def command(*files):
+    return [sys.executable, "-c", DRIVER, *map(str, files)]
 
 
 def found(path):
@@ -66,11 +68,11 @@ def found(path):
 
 @pytest.fixture(scope="module")
 def undisturbed(data, tmp_path_factory):
-    out = tmp_path_factory.mktemp("whole") / "r.json"
-    times = []
-    for _ in range(2):  # the first may have to compile
+    home = tmp_path_factory.mktemp("whole")
+    out, times = home / "r.json", []
+    for i in range(2):  # the first may have to compile
         began = time.monotonic()
-        subprocess.run(command(data, "--seed", 7, "--out", out, "--force"), check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(command(data, home / f"notes{i}", out), check=True)
         times.append(time.monotonic() - began)
     return found(out), min(times)
 
@@ -79,7 +81,7 @@ def undisturbed(data, tmp_path_factory):
 def test_killed_runs_continue_with_the_same_result(data, undisturbed, tmp_path):
     want, seconds = undisturbed
     out, notes = tmp_path / "r.json", tmp_path / "notes"
-    again = command(data, "--seed", 7, "--out", out, "--checkpoint", notes, "--force")
+    again = command(data, notes, out)
     moment = random.Random(0)
     kills, stages = 0, set()
     while kills < KILLS or not out.exists():
@@ -116,15 +118,16 @@ def run(notes, seed=0, **settings):
     return belief.select(*table(), 2, random_state=seed, checkpoint=notes, **settings)
 
 
-def test_finished_run_is_not_repeated(tmp_path, monkeypatch):
-    first = run(tmp_path / "notes")
-    from belief.engines.block.dense import DenseEngine
-
-    monkeypatch.setattr(DenseEngine, "nearest", lambda *a: pytest.fail("searched again"))
-    monkeypatch.setattr(DenseEngine, "tally", lambda *a: pytest.fail("weighed again"))
-    again = run(tmp_path / "notes")
-    np.testing.assert_array_equal(again.weights, first.weights)
-    np.testing.assert_array_equal(again.scores, first.scores)
+def test_finished_run_is_not_repeated(tmp_path):
+    results, steps = [], []
+    for _ in range(2):
+        steps.append([])
+        results.append(run(tmp_path / "notes", callback=steps[-1].append))
+    first, again = ([p for p in x if p.phase in ("neighbours", "tally") and p.done] for x in steps)
+    assert first
+    assert not again
+    np.testing.assert_array_equal(results[1].weights, results[0].weights)
+    np.testing.assert_array_equal(results[1].scores, results[0].scores)
 
 
 def test_continued_run_keeps_a_drawn_seed(tmp_path):
@@ -139,29 +142,23 @@ def test_deleted_checkpoint_files_are_recomputed(tmp_path, name):
 
 
 def test_search_continues_with_the_next_block(data, tmp_path, monkeypatch):
-    """A search that was stopped halfway reads only the remaining blocks."""
-    from belief.data import readers
-    from belief.engines import stream
-    from belief.engines.block.dense import DenseEngine
+    """A search that was stopped halfway continues with the next block."""
+    clock = itertools.count(0, 60)  # a checkpoint after every block; the clock is read twice for each of them
+    monkeypatch.setattr(time, "monotonic", clock.__next__)
+    stream = belief.data.open_files([data], belief.data.ColumnSelection("y"))
+    stream.files.max_batch_rows = 4000
+    options = {"n_features_to_select": 5, "sample_size": 200, "random_state": 0, "working_memory": 16}
 
-    monkeypatch.setattr(readers, "BATCH_BYTES", 4 * 31 * 2000)
-    monkeypatch.setattr(stream, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
-    monkeypatch.setattr(stream, "_count_bytes", lambda block: 2**40)  # keep no rows in memory
-    nearest, met = DenseEngine.nearest, []
-
-    def counted(self, *a):
-        met.append(a[-1].first)
-        if len(met) == 6:
+    def stop(progress):
+        if progress.detail == "comparing" and progress.done == 24_000:
             raise KeyboardInterrupt
-        return nearest(self, *a)
 
-    monkeypatch.setattr(DenseEngine, "nearest", counted)
-    options = {"label": "y", "n_features_to_select": 5, "sample_size": 200, "random_state": 0}
     with pytest.raises(KeyboardInterrupt):
-        belief.select(data, checkpoint=tmp_path / "notes", **options)
-    result = belief.select(data, checkpoint=tmp_path / "notes", **options)
-    assert met[6:] == [met[5] + i * met[1] for i in range(5)]
-    np.testing.assert_array_equal(result.weights, belief.select(data, **options).weights)
+        belief.select(stream, checkpoint=tmp_path / "notes", callback=stop, **options)
+    before = next(clock)
+    result = belief.select(stream, checkpoint=tmp_path / "notes", **options)
+    assert (next(clock) - before) / 60 == 2 * 4 + 2
+    np.testing.assert_array_equal(result.weights, belief.select(stream, **options).weights)
 
 
 def test_checkpoint_of_another_run_is_refused(tmp_path):
@@ -294,11 +291,12 @@ def test_two_runs_cannot_use_one_folder(data, tmp_path):
 
 def test_lock_of_a_killed_run_does_not_count(data, tmp_path):
     notes = tmp_path / "notes"
-    process = subprocess.Popen(command(data, "--checkpoint", notes), stdout=subprocess.DEVNULL)
+    again = command(data, notes, tmp_path / "r.json")
+    process = subprocess.Popen(again)
     while not (notes / "checkpoint.json").exists():
         time.sleep(0.01)
     process.kill()
     process.wait()
     assert (notes / ".lock").exists()
-    subprocess.run(command(data, "--checkpoint", notes), check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(again, check=True)
     assert not (notes / ".lock").exists()

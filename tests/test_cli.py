@@ -23,7 +23,6 @@ from pyarrow import parquet
 import belief
 from belief._utils.optional import install_command
 from belief.cli import commands as cli
-from belief.data import readers
 from belief.datasets import CHURN
 from belief.method.settings import Settings
 
@@ -303,6 +302,7 @@ def bad(tmp_path_factory):
         table.to_feather(home / f"{name}.feather")
     (home / "a.csv.xz").write_bytes(b"\xfd7zXZ")
     numbers = [f"{i % 7},{i},{i % 2}" for i in range(200)]
+    long = "1." + 4000 * "0"  # so that line 3002 is not in the first block of 8 MB
     for name, text in {
         "a.xyz": "1",
         "zero.csv": "",
@@ -310,9 +310,9 @@ def bad(tmp_path_factory):
         "one.csv": "a,y\n1,0\n2,0\n3,0\n",
         "twice.csv": "a,a,y\n1,2,0\n2,3,1\n",
         "ragged.csv": "a,b,c\n1,2,x\n3,4\n5,6,y\n",
-        "far_ragged.csv": "a,b,y\n" + "1,2,0\n" * 3000 + "1,2\n",
+        "far_ragged.csv": "a,b,y\n" + f"{long},2,0\n" * 3000 + "1,2\n",
         "mixed.csv": "a,b,y\n" + "\n".join([*numbers[:50], "1,oops,0", *numbers[51:]]),
-        "far.csv": "a,b,d,y\n" + "1,2,true,0\n" * 3000 + "1,oops,oops,0\n",
+        "far.csv": "a,b,d,y\n" + f"{long},2,true,0\n" * 3000 + "1,oops,oops,0\n",
         "unlabelled.csv": "a,b,y\n" + "\n".join([*numbers[:50], "1,2,", *numbers[51:]]),
         "bad.svm": "1 1:2 2:3\n0 1:x\n",
     }.items():
@@ -337,7 +337,6 @@ def listing(folder):
 @pytest.mark.parametrize("name", [*BAD, *WRONG])
 def test_bad_input_is_one_line_and_writes_nothing(bad, name, monkeypatch, capsys):
     arguments, said = {**BAD, **WRONG}[name]
-    monkeypatch.setattr(readers, "CSV_BYTES", 4096)  # so that distant lines are not in the first block
     monkeypatch.chdir(bad)
     before = listing(bad)
     code, out, err = call(capsys, "select", *arguments, "--quiet")

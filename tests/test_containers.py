@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import select_in_blocks
 from scipy import sparse
 
 import belief
-from belief.data import containers
 from belief.data.columns import ColumnSelection
 from belief.data.containers import ArrayStream
 from belief.data.stream import open_files
@@ -110,15 +110,16 @@ def dask_array(folder, X=X):
 
 
 @pytest.mark.parametrize("open_array", [hdf5, zarr_array, dask_array])
-@pytest.mark.parametrize("in_blocks", [False, True])
-def test_arrays_on_disk(open_array, in_blocks, tmp_path, monkeypatch):
-    if in_blocks:
-        monkeypatch.setattr(containers, "BLOCK_BYTES", 5000)
-        monkeypatch.setattr("belief.engines.stream._count_bytes", lambda block: 2**40)
+def test_arrays_on_disk(open_array, tmp_path):
     array = open_array(tmp_path)
-    result = belief.select(array, TYPES, **SETTINGS, feature_names=NAMES)
-    np.testing.assert_allclose(result.weights, DENSE.weights, rtol=1e-12)
-    assert result.feature_names == NAMES
+    stream = ArrayStream(array, NAMES, TYPES, "auto")
+    stream.block_bytes = 5000
+    for result in (
+        belief.select(array, TYPES, **SETTINGS, feature_names=NAMES),
+        select_in_blocks(stream, **SETTINGS),
+    ):
+        np.testing.assert_allclose(result.weights, DENSE.weights, rtol=1e-12)
+        assert result.feature_names == NAMES
     result = belief.select(array, TYPES, **SETTINGS, candidates=[4, 5, 7])
     assert result.feature_names == ["x4", "x5", "x7"]
 
@@ -181,25 +182,26 @@ def test_anndata(form):
 
 @pytest.mark.parametrize("ending", ["h5ad", "zarr"])
 @pytest.mark.parametrize("form", [np.array, sparse.csr_matrix, sparse.csc_matrix])
-@pytest.mark.parametrize("in_blocks", [False, True])
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore:Writing zarr v2", "ignore:The matrix is stored by columns")
-def test_files_of_anndata(form, ending, in_blocks, tmp_path, monkeypatch):
+def test_files_of_anndata(form, ending, tmp_path):
     adata, expected = make_adata(form), DENSE if form is np.array else SPARSE
     path = tmp_path / f"cells.{ending}"
     adata.write_h5ad(path) if ending == "h5ad" else adata.write_zarr(path)
-    if in_blocks:
-        monkeypatch.setattr(containers, "BLOCK_BYTES", 5000)
-        monkeypatch.setattr(containers, "BLOCK_ROWS", 64)
-        monkeypatch.setattr("belief.engines.stream._count_bytes", lambda block: 2**40)
-    for given in ({"label": "cell_type"}, {"y": TYPES}):
-        result = belief.select(path, **given, **SETTINGS)
+    stream = open_files([path], ColumnSelection(label="cell_type"))
+    stream.block_bytes, stream.block_rows = 5000, 64
+    for result in (
+        belief.select(path, label="cell_type", **SETTINGS),
+        belief.select(path, TYPES, **SETTINGS),
+        select_in_blocks(stream, **SETTINGS),
+    ):
         np.testing.assert_allclose(result.weights, expected.weights, rtol=1e-12)
         assert result.feature_names == NAMES
     stream = open_files([path], ColumnSelection(label="cell_type", candidates=["gene4", "gene2"]), layer="log")
     assert isinstance(stream, ArrayStream)
     assert stream.names == ["gene2", "gene4"]
+    stream.block_bytes, stream.block_rows = 5000, 64
     blocks = list(stream.later_pass())
-    assert len(blocks) > 1 or not in_blocks or ending == "zarr"  # its chunk has all rows
+    assert len(blocks) > 1 or ending == "zarr"  # its chunk has all rows
     assert sparse.issparse(blocks[0]) == (form is not np.array)
 
 

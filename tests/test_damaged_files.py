@@ -22,7 +22,8 @@ import pytest
 
 import belief
 from belief.cli import main
-from belief.data import ColumnSelection, open_files, readers
+from belief.data import ColumnSelection, open_files
+from belief.data.readers import CsvFiles
 
 rng = np.random.default_rng(0)
 Y = np.repeat([0, 1], 50)
@@ -176,12 +177,13 @@ def test_long_value_is_shortened_in_the_message(tmp_path):
     assert len(str(error.value)) < 400
 
 
-def test_line_longer_than_any_block_raises(tmp_path, monkeypatch):
-    monkeypatch.setattr(readers, "CSV_BYTES", 2**12)
-    monkeypatch.setattr(readers, "MAX_CSV_BYTES", 2**14)
+def test_line_longer_than_any_block_raises(tmp_path):
+    class Files(CsvFiles):
+        block_bytes, max_block_bytes = 2**12, 2**14
+
     (tmp_path / "rows.csv").write_text(csv_text() + '"' + csv_text() * 40)
     with pytest.raises(ValueError, match=r"rows\.csv: it has a line of more than 1 GB, perhaps because a quote"):
-        belief.select(tmp_path / "rows.csv", label="y")
+        list(Files([tmp_path / "rows.csv"], ColumnSelection("y"), []).batches(["a"]))
 
 
 @pytest.mark.parametrize("ending", [".gz", ".bz2"])

@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from conftest import select_in_blocks
 from pyarrow import csv, dataset, feather, parquet
 from scipy.sparse import csr_matrix
 from sklearn.datasets import dump_svmlight_file
 
 import belief
-from belief.data import readers
 from belief.data.columns import ColumnSelection
 from belief.data.labels import Labels
 from belief.data.stream import open_files
@@ -91,12 +91,11 @@ def written(request, tmp_path):
     return path
 
 
-@pytest.fixture
-def small_blocks(monkeypatch):
-    """Read small files in many blocks, without keeping them in memory."""
-    monkeypatch.setattr(readers, "BATCH_BYTES", 4 * 10 * 64)
-    monkeypatch.setattr(readers, "CSV_BYTES", 4096)
-    monkeypatch.setattr("belief.engines.stream._count_bytes", lambda block: 2**40)
+def open_in_blocks(paths, label="class", **options):
+    """Open files that are read in many blocks although they are small."""
+    stream = open_files(paths, ColumnSelection(label, **options))
+    stream.files.batch_bytes, stream.files.block_bytes = 4 * 10 * 64, 4096
+    return stream
 
 
 @pytest.fixture(scope="module")
@@ -116,12 +115,11 @@ def same(result, expected):
 
 @pytest.mark.filterwarnings("ignore:Column 'nothing'")
 @pytest.mark.parametrize("written", FORMATS, indirect=True)
-def test_select_gives_same_result_for_every_format(written, expected, request):
-    same(belief.select(written, label="class", **SETTINGS), expected)
-    request.getfixturevalue("small_blocks")
-    stream = open_files([written], ColumnSelection("class"))
-    assert len(list(stream.first_pass(Labels()))) > 4
+def test_select_gives_same_result_for_every_format(written, expected):
     same(belief.select(str(written), label="class", **SETTINGS), expected)
+    stream = open_in_blocks([written])
+    assert len(list(stream.first_pass(Labels()))) > 4
+    same(select_in_blocks(open_in_blocks([written]), **SETTINGS), expected)
 
 
 @pytest.mark.filterwarnings("ignore:Column 'nothing'")
@@ -132,20 +130,19 @@ def test_select_gives_same_result_for_frames(expected):
 
 
 @pytest.mark.filterwarnings("ignore:Column 'nothing'")
-def test_partitioned_folder(tmp_path, small_blocks):
+def test_partitioned_folder(tmp_path):
     order = TABLE.append_column("day", pa.array(np.arange(M) // 200))
     dataset.write_dataset(order, tmp_path / "days", format="parquet", partitioning=["day"], partitioning_flavor="hive")
     assert sorted(p.name for p in (tmp_path / "days").iterdir()) == ["day=0", "day=1", "day=2"]
     want = belief.select(order, label="class", **SETTINGS)
-    same(belief.select(tmp_path / "days", label="class", **SETTINGS), want)
+    same(select_in_blocks(open_in_blocks([tmp_path / "days"]), **SETTINGS), want)
     want = belief.select(order.drop(["class"]), label="day", **SETTINGS)
-    stream = open_files([tmp_path / "days"], ColumnSelection("day", drop=["class"]))
-    same(belief.select(stream, **SETTINGS), want)
+    same(select_in_blocks(open_in_blocks([tmp_path / "days"], "day", drop=["class"]), **SETTINGS), want)
 
 
 @pytest.mark.parametrize("written", ["a.csv", "a.parquet", "folder", "a.feather"], indirect=True)
-def test_stream_keeps_order_of_rows(written, small_blocks):
-    stream = open_files([written], ColumnSelection("class", candidates=["float"]))
+def test_stream_keeps_order_of_rows(written):
+    stream = open_in_blocks([written], candidates=["float"])
     for blocks in (stream.first_pass(Labels()), stream.first_pass(Labels())):
         np.testing.assert_allclose(np.concatenate([block.whole() for block in blocks])[:, 0], TABLE["float"].to_numpy())
 
@@ -162,14 +159,15 @@ def test_files_are_concatenated_in_given_order(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:Column 'nothing'")
-def test_integers_and_floats_in_two_files_are_unified(tmp_path, expected, small_blocks):
+def test_integers_and_floats_in_two_files_are_unified(tmp_path, expected):
     halves = [TABLE.slice(0, 250), TABLE.slice(250)]
     place = TABLE.column_names.index("whole")
     halves[1] = halves[1].set_column(place, "whole", halves[1]["whole"].cast(pa.float64()))
     halves[1] = halves[1].select([*reversed(TABLE.column_names)])  # columns may be in another order
     for i, half in enumerate(halves):
         parquet.write_table(half, tmp_path / f"{i}.parquet")
-    same(belief.select([tmp_path / "0.parquet", tmp_path / "1.parquet"], label="class", **SETTINGS), expected)
+    stream = open_in_blocks([tmp_path / "0.parquet", tmp_path / "1.parquet"])
+    same(select_in_blocks(stream, **SETTINGS), expected)
 
 
 def test_pandas_index_is_not_a_feature(tmp_path):
@@ -178,17 +176,18 @@ def test_pandas_index_is_not_a_feature(tmp_path):
     assert open_files([tmp_path / "a.parquet"], ColumnSelection("y")).names == ["a"]
 
 
-def test_type_of_column_that_begins_with_missing_values(tmp_path, small_blocks):
-    rows = [f"{i % 5},{'' if i < 900 else i % 7},{'' if i < 950 else 'no'},,{i % 2}" for i in range(1000)]
-    (tmp_path / "a.csv").write_text("a,late,word,never,y\n" + "\n".join(rows))
-    stream = open_files([tmp_path / "a.csv"], ColumnSelection("y"))
+def test_type_of_column_that_begins_with_missing_values(tmp_path):
+    long = "x" * 10_000  # so that the first values are not in the first block of 8 MB
+    rows = [f"{i % 5},{'' if i < 900 else i % 7},{'' if i < 950 else 'no'},,{i % 2},{long}" for i in range(1000)]
+    (tmp_path / "a.csv").write_text("a,late,word,never,y,long\n" + "\n".join(rows))
+    stream = open_files([tmp_path / "a.csv"], ColumnSelection("y", drop=["long"]))
     assert stream.discrete.tolist() == [False, False, True, False]
     X = np.concatenate([block.whole() for block in stream.later_pass()])
     assert np.isnan(X[:900, 1]).all()
     np.testing.assert_array_equal(X[900:, 1], np.arange(900, 1000) % 7)
 
 
-def test_select_from_libsvm_and_npz(tmp_path, small_blocks):
+def test_select_from_libsvm_and_npz(tmp_path):
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 80)
     X = np.where(rng.random((80, 12)) < 0.3, rng.standard_normal((80, 12)).round(3), 0).astype(np.float32)
@@ -206,18 +205,12 @@ def test_select_from_libsvm_and_npz(tmp_path, small_blocks):
 
 @pytest.mark.filterwarnings("ignore:Column 'nothing'")
 @pytest.mark.parametrize("batch_size", [1.0, 0.02])
-def test_number_of_passes_does_not_depend_on_batches(tmp_path, monkeypatch, small_blocks, batch_size):
+def test_number_of_passes_does_not_depend_on_batches(tmp_path, batch_size):
     parquet.write_table(TABLE, tmp_path / "a.parquet", row_group_size=100)
-    asked, batches = [], readers.ColumnarFiles.batches
-
-    def counted(self, columns):
-        asked.append(columns)
-        return batches(self, columns)
-
-    monkeypatch.setattr(readers.ColumnarFiles, "batches", counted)
-    belief.select(
-        tmp_path / "a.parquet", label="class", batch_size=batch_size, **SETTINGS | {"significance": "permutation"}
-    )
+    stream, asked = open_in_blocks([tmp_path / "a.parquet"]), []
+    batches = stream.files.batches
+    stream.files.batches = lambda columns: asked.append(columns) or batches(columns)
+    select_in_blocks(stream, batch_size=batch_size, **SETTINGS | {"significance": "permutation"})
     assert len(asked) == 3
 
 
@@ -304,7 +297,7 @@ def test_unusable_targets_of_files_raise(tmp_path, options, message):
         belief.select(str(tmp_path / "a.parquet"), **options)
 
 
-def test_select_from_files_of_timestamps_gives_the_same_result_as_from_memory(tmp_path, small_blocks):
+def test_select_from_files_of_timestamps_gives_the_same_result_as_from_memory(tmp_path):
     """The standard deviation of large numbers does not depend on how the rows are cut."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 300)
@@ -314,6 +307,6 @@ def test_select_from_files_of_timestamps_gives_the_same_result_as_from_memory(tm
     for path, part in zip(paths, (frame.assign(y=y)[:150], frame.assign(y=y)[150:]), strict=True):
         part.to_parquet(path)
     settings = {"n_features_to_select": 3, "random_state": 0}
-    found, expected = belief.select(paths, label="y", **settings), belief.select(frame, y, **settings)
+    found, expected = select_in_blocks(open_in_blocks(paths, "y"), **settings), belief.select(frame, y, **settings)
     np.testing.assert_allclose(found.weights, expected.weights, rtol=1e-9)
     assert found.selected.tolist() == expected.selected.tolist()

@@ -364,14 +364,13 @@ def test_decimals_and_dictionaries_in_a_file(tmp_path):
     assert result.task == "classification"
 
 
-def test_csv_column_of_integers_that_become_fractions(tmp_path, monkeypatch):
-    monkeypatch.setattr("belief.data.readers.CSV_BYTES", 1 << 10)
-    y = np.arange(M) + np.where(np.arange(M) > 200, 0.5, 0.0)
-    lines = [f"{x:.4f},{z:.4f},{t:g}" for x, z, t in zip(X[:, 0], X[:, 1], y, strict=True)]
-    (tmp_path / "t.csv").write_text("\n".join(["x,z,y", *lines]))
+def test_csv_column_of_integers_that_become_fractions(tmp_path):
+    y, long = np.arange(M) + np.where(np.arange(M) > M - 9, 0.5, 0.0), "x" * (2**24 // M)
+    lines = [f"{x:.4f},{z:.4f},{t:g},{long}" for x, z, t in zip(X[:, 0], X[:, 1], y, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(["x,z,y,long", *lines]))  # two blocks
     with pytest.raises(ValueError, match="Correct the value, or pass task='regression'"):
-        belief.select(tmp_path / "t.csv", label="y")
-    found = belief.select(tmp_path / "t.csv", label="y", n_features_to_select=1, task="regression")
+        belief.select(tmp_path / "t.csv", label="y", drop=["long"])
+    found = belief.select(tmp_path / "t.csv", label="y", drop=["long"], n_features_to_select=1, task="regression")
     assert found.quantiles[-1] == M - 0.5
 
 

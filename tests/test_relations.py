@@ -90,19 +90,37 @@ def check(result):
     assert result.classes.tolist() == ["no", "yes"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", READ_AGAIN | READ_ONCE)
-def test_block_by_block(kind, file, monkeypatch):
-    monkeypatch.setattr(relations, "MAX_KEPT_BYTES", 1000)
-    monkeypatch.setattr(relations, "MAX_BATCH_ROWS", 700)
-    stream, _, _ = open_input((READ_AGAIN | READ_ONCE)[kind](file), None, ColumnSelection(label="class"))
+def check_in_batches(relation):
+    """Check that a relation can be read several times, in batches of 700 rows."""
+    stream, _, _ = open_input(relation, None, ColumnSelection(label="class"))
     assert isinstance(stream.files, relations.Relation)
+    stream.files.max_batch_rows = 700
     result = belief.select(stream, n_features_to_select=3, random_state=0, working_memory=16)
     np.testing.assert_allclose(result.weights, EXPECTED.weights, rtol=1e-12)
     for columns in (["f1"], ["text", "f0"]):
         batches = list(stream.files.batches(columns))
         assert [len(batch) for batch in batches] == [700] * 4 + [200]
         assert pa.Table.from_batches(batches).to_pydict() == FRAME[columns].to_dict("list")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", READ_AGAIN)
+def test_tables_that_can_be_read_again(kind, file):
+    check_in_batches(READ_AGAIN[kind](file))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", READ_ONCE)
+def test_tables_that_can_be_read_once(kind, file):
+    check(belief.select(READ_ONCE[kind](file), **SETTINGS))
+
+
+def test_large_reader_is_copied_with_one_warning():
+    with pytest.warns(UserWarning, match=r"X can be read only once .* copied to .*belief-") as told:
+        relation = relations.spool(TABLE.to_reader(max_chunksize=100), max_kept_bytes=1000, warned_bytes=10_000)
+    assert len(told) == 1
+    assert told[0].filename == __file__
+    check_in_batches(relation)
 
 
 @pytest.mark.slow
@@ -125,15 +143,6 @@ def read_twice(relation):
     stream, _, _ = open_input(relation, None, ColumnSelection(label="class"))
     yield from stream.first_pass(Labels())
     yield from stream.later_pass()
-
-
-def test_large_reader_is_copied_with_one_warning(monkeypatch):
-    monkeypatch.setattr(relations, "MAX_KEPT_BYTES", 1000)
-    monkeypatch.setattr(relations, "WARNED_BYTES", 10_000)
-    with pytest.warns(UserWarning, match=r"X can be read only once .* copied to .*belief-") as told:
-        check(belief.select(TABLE.to_reader(max_chunksize=100), **SETTINGS))
-    assert len(told) == 1
-    assert told[0].filename == __file__
 
 
 @pytest.mark.slow

@@ -17,7 +17,6 @@ from spark_sessions import free_port
 
 import belief
 from belief.cli import main
-from belief.data import relations
 from belief.data.remote import hide_secrets
 
 M = 200
@@ -94,8 +93,7 @@ def s3(folder):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_s3(name, s3, monkeypatch):
-    monkeypatch.setattr(relations, "MAX_BATCH_ROWS", 64)
+def test_s3(name, s3):
     check(belief.select(s3(name), **SETTINGS))
 
 

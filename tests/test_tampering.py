@@ -1,9 +1,11 @@
 """Checkpoints and results that were damaged or edited: refused with one line, without a traceback."""
 
 import hashlib
+import itertools
 import json
 import random
 import re
+import time
 from contextlib import closing, contextmanager
 
 import numpy as np
@@ -235,20 +237,18 @@ def test_checkpoint_with_a_growing_sample(tmp_path, monkeypatch):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
-    from belief.engines import stream
-    from belief.method import settings
-
     rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 3000)
-    X = rng.standard_normal((3000, 8)) + 0.1 * y[:, None]
+    y = rng.integers(0, 2, 70_000)
+    X = rng.standard_normal((70_000, 8)) + 0.02 * y[:, None]
     parquet.write_table(pa.table([*X.T, y], names=[*"abcdefgh", "y"]), tmp_path / "a.parquet")
-    monkeypatch.setattr(settings, "AUTO_SAMPLE", 200)
-    monkeypatch.setattr(stream, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
-    monkeypatch.setattr(stream, "_count_bytes", lambda block: 2**40)  # keep no rows in memory
-    options = {"label": "y", "n_features_to_select": 3, "random_state": 0}
-    noted = belief.select(tmp_path / "a.parquet", checkpoint=tmp_path / "notes", **options)
-    assert noted.sample_size > 200
-    np.testing.assert_array_equal(noted.weights, belief.select(tmp_path / "a.parquet", **options).weights)
+    monkeypatch.setattr(time, "monotonic", itertools.count(0, 60).__next__)  # a checkpoint after every block
+    stream = belief.data.open_files([tmp_path / "a.parquet"], belief.data.ColumnSelection("y"))
+    stream.files.max_batch_rows = 10_000
+    options = {"n_features_to_select": 3, "random_state": 0, "significance": None}
+    options["working_memory"] = 16  # too little to keep the rows
+    noted = belief.select(stream, checkpoint=tmp_path / "notes", **options)
+    assert noted.sample_size > 2000
+    np.testing.assert_array_equal(noted.weights, belief.select(stream, **options).weights)
 
 
 # --- a result ---

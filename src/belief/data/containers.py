@@ -25,8 +25,6 @@ from belief.data.threads import prefetch
 from belief.method.arrays import Array
 
 ANNDATA_ENDINGS = (".h5ad", ".zarr")
-BLOCK_BYTES = 2**24  # size of the blocks in which dense arrays are read
-BLOCK_ROWS = 2**13  # rows of the blocks in which sparse arrays are read
 
 
 @dataclass(frozen=True)
@@ -224,6 +222,8 @@ class ArrayStream:
 
     target_name = "y"
     labels: list[Any] | None = None
+    block_bytes = 2**24  # the size of a block of a dense array
+    block_rows = 2**13  # the rows of a block of a sparse matrix
 
     def __init__(
         self, X: Any, names: list[str] | None, y: Any, discrete_features: Any, file: Path | None = None
@@ -238,12 +238,6 @@ class ArrayStream:
         self.discrete = self.declared | (dtype.kind == "b")
         self._changes = ChangeDetector([file] if file is not None and file.is_file() else [])
         self._file = [file] if file is not None and file.is_file() else []
-        chunks = getattr(X, "chunks", None)
-        height = np.ravel(chunks[0])[0] if chunks else 1  # rows of a chunk, which can only be read as a whole
-        n_rows = max(1, BLOCK_BYTES // (dtype.itemsize * getattr(X, "width", X.shape[1])))
-        if getattr(X, "is_sparse", hasattr(X, "format")):
-            n_rows = BLOCK_ROWS
-        self._n_rows = int(max(height, n_rows // height * height))
 
     def first_pass(self, labels: Labels) -> Iterator[Any]:
         labels.add(self._y)
@@ -259,8 +253,14 @@ class ArrayStream:
             yield from prefetch(self._blocks())
 
     def _blocks(self) -> Iterator[Any]:
-        for a in range(0, self._X.shape[0], self._n_rows):
-            block = self._X[a : a + self._n_rows]
+        X, chunks = self._X, getattr(self._X, "chunks", None)
+        height = np.ravel(chunks[0])[0] if chunks else 1  # rows of a chunk, which can only be read as a whole
+        n_rows = max(1, self.block_bytes // (np.dtype(X.dtype).itemsize * getattr(X, "width", X.shape[1])))
+        if getattr(X, "is_sparse", hasattr(X, "format")):
+            n_rows = self.block_rows
+        n_rows = int(max(height, n_rows // height * height))
+        for a in range(0, X.shape[0], n_rows):
+            block = X[a : a + n_rows]
             block = block.compute() if hasattr(block, "compute") else block  # dask
             yield (
                 as_canonical_csr(as_valid_csr(block)) if is_sparse(block) else as_read_only(as_float(np.asarray(block)))

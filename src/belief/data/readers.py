@@ -20,11 +20,8 @@ from belief.data.encoding import count_leading_empty_lines, detect_encoding, rea
 from belief.data.files import ChangeDetector, drop_duplicates, file_stamp, list_files, parquet_stamp
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"]
-CSV_BYTES = 2**23  # the size of the blocks of text that are parsed; increased if a line is longer
-MAX_CSV_BYTES = 2**30
 MIN_ROWS_PER_BLOCK = 64  # for wide CSV files, because each column of a block adds overhead
 MAX_INFERRED_COLUMNS = 10_000  # Arrow infers the types of more columns too slowly: about 50 µs and some kB per column
-MAX_BATCH_ROWS, BATCH_BYTES = 2**17, 2**24  # the size of a decoded batch of a Parquet or Arrow file
 
 
 class TableReader(Protocol):
@@ -42,6 +39,8 @@ class ColumnarFiles:
 
     `pyarrow.dataset` finds the files, but is not used to read them, because its scans may read a gigabyte ahead.
     """
+
+    max_batch_rows, batch_bytes = 2**17, 2**24  # the size of a decoded batch
 
     def __init__(self, paths: Sequence[Path], kind: str) -> None:
         dataset = import_optional("pyarrow.dataset", "files")
@@ -91,7 +90,7 @@ class ColumnarFiles:
         return schema
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        n_rows = max(1, min(MAX_BATCH_ROWS, BATCH_BYTES // (4 * max(1, len(columns)))))
+        n_rows = max(1, min(self.max_batch_rows, self.batch_bytes // (4 * max(1, len(columns)))))
         types = [self.schema.field(name).type for name in columns]
         for path, keys in self._files:
             with self._rephrase_errors(path), self._changes.reading(path):
@@ -137,16 +136,18 @@ class CsvFiles:
     text : names of columns to read as text
     """
 
+    block_bytes = 2**23  # the size of the blocks of text that are parsed; increased if a line is longer
+    max_block_bytes = 2**30
+
     def __init__(self, paths: Sequence[Path], columns: ColumnSelection, text: Sequence[str]) -> None:
         self.first, self._paths, self._columns = paths[0], paths, columns
         self._changes = ChangeDetector(paths)
         self._encodings = {path: columns.encoding or _detect_encoding(path) for path in paths}
         self._names = self._read_names(paths[0])
         check_same_columns([(path, self._read_names(path)) for path in paths], self._suggestion(paths[0]))
-        self._block_bytes = CSV_BYTES
         self._sample: dict[str, Any]  # the first rows of the text columns
         types = {f.name: self._column_type(f.name, f.type, f.name in text) for f in self._infer_types()}
-        self._block_bytes = max(self._block_bytes, MIN_ROWS_PER_BLOCK * sum(map(len, self._names)))
+        self.block_bytes = max(self.block_bytes, MIN_ROWS_PER_BLOCK * sum(map(len, self._names)))
         self.schema = pyarrow().schema({**types, **self._types_after_gaps(types)})
 
     def _read_names(self, path: Path) -> list[str]:
@@ -173,7 +174,9 @@ class CsvFiles:
         compute = import_optional("pyarrow.compute", "files")
         separator, encoding = self._columns.separator_for(self.first), self._encodings[self.first]
         numeric, n_lines = pyarrow().array([True] * len(self._names)), 0
-        lines = islice(read_first_lines(self.first, separator, encoding, CSV_BYTES), int(self._columns.header), None)
+        lines = islice(
+            read_first_lines(self.first, separator, encoding, self.block_bytes), int(self._columns.header), None
+        )
         while (cells := self._next_line(lines)) is not None:
             if len(cells) != len(numeric):
                 return set()
@@ -264,9 +267,9 @@ class CsvFiles:
 
     def _enlarge_blocks(self, error: Exception) -> None:
         """Increase the block size if an Arrow error was caused by a line longer than a block; reraise other errors."""
-        if not re.search("straddl|Empty CSV file or block", str(error)) or self._block_bytes >= MAX_CSV_BYTES:
+        if not re.search("straddl|Empty CSV file or block", str(error)) or self.block_bytes >= self.max_block_bytes:
             raise error
-        self._block_bytes = min(8 * self._block_bytes, MAX_CSV_BYTES)
+        self.block_bytes = min(8 * self.block_bytes, self.max_block_bytes)
 
     def _open(
         self,
@@ -309,7 +312,7 @@ class CsvFiles:
             memory_pool=pyarrow().system_memory_pool() if is_wide else None,
             read_options=arrow_csv.ReadOptions(
                 use_threads=threads,
-                block_size=self._block_bytes,
+                block_size=self.block_bytes,
                 encoding=self._encodings[path],
                 column_names=self._names,
                 skip_rows=count_leading_empty_lines(path, self._encodings[path]),

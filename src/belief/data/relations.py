@@ -26,10 +26,6 @@ from belief.data.kinds import describe_kind
 from belief.data.source import is_sparse
 from belief.data.table import as_frame, check_unique_names
 
-BATCH_BYTES, MAX_BATCH_ROWS = 2**24, 2**17  # the size of a batch
-MAX_KEPT_BYTES = 2**28  # a table that can be read only once is kept in memory up to this size
-WARNED_BYTES = 2**30  # larger copies on disk cause a warning
-
 ReadBatches = Callable[[list[str], int], Iterable[Any]]  # (columns, rows per batch) -> batches
 
 
@@ -44,6 +40,7 @@ class Relation:
     """
 
     first: str = "X"  # the name of the table in error messages
+    max_batch_rows, batch_bytes = 2**17, 2**24  # the size of a batch
 
     def __init__(self, schema: Any, read: ReadBatches, labels: Sequence[Any] = ()) -> None:
         check_unique_names(schema.names)
@@ -52,7 +49,7 @@ class Relation:
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """Yield Arrow batches of these columns; all but the last have the same number of rows."""
         schema = pyarrow().schema([self.schema.field(name) for name in columns])
-        n_rows = max(1, min(MAX_BATCH_ROWS, BATCH_BYTES // (8 * max(1, len(columns)))))
+        n_rows = max(1, min(self.max_batch_rows, self.batch_bytes // (8 * max(1, len(columns)))))
         try:
             batches = (check_arrow(batch, "X") for batch in self._read(list(columns), n_rows))
             yield from resize_batches(batches, schema, n_rows)
@@ -148,7 +145,7 @@ def _find_opener(X: Any) -> Callable[[Any], Any] | None:
             ),
             "RecordBatch": lambda batch: pyarrow().Table.from_batches([batch]),
             "RecordBatchReader": _spool_stream,
-            "Scanner": lambda scanner: _spool(scanner.to_reader()),
+            "Scanner": lambda scanner: spool(scanner.to_reader()),
         }
         return found.get(kind) or (open_dataset if hasattr(X, "get_fragments") else None)
     if kind == "DuckDBPyConnection":  # returned by DuckDB's `execute`
@@ -272,18 +269,18 @@ def _spool_stream(X: Any) -> Any:
         reader = X if isinstance(X, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(X)
     except (TypeError, ValueError, pa.ArrowException):  # a stream of arrays, not of record batches
         return X
-    return _spool(reader)
+    return spool(reader)
 
 
 def _spool_duckdb_result(X: Any) -> Any:
     with warnings.catch_warnings():  # newer versions of DuckDB warn that relations should be used instead
         warnings.simplefilter("ignore")
         read = getattr(X, "to_arrow_reader", None) or X.fetch_record_batch
-        return _spool(read(MAX_BATCH_ROWS))
+        return spool(read(Relation.max_batch_rows))
 
 
 def _spool_blocks(blocks: Iterator[Any]) -> Any:
-    """Return a table of all blocks of rows: arrays and sparse matrices as a list, DataFrames as in `_spool`."""
+    """Return a table of all blocks of rows: arrays and sparse matrices as a list, DataFrames as in `spool`."""
     first = next(blocks, None)
     if first is None:
         raise ValueError("X is an iterator without blocks. Pass a new generator if this one was consumed before.")
@@ -295,7 +292,7 @@ def _spool_blocks(blocks: Iterator[Any]) -> Any:
         for batch in chain.from_iterable(map(_batches_of, chain([first], blocks))):
             yield batch if batch.schema.equals(schema) else _cast(batch, schema)
 
-    return _spool(pyarrow().RecordBatchReader.from_batches(schema, batches()))
+    return spool(pyarrow().RecordBatchReader.from_batches(schema, batches()))
 
 
 def _batches_of(block: Any) -> list[Any]:
@@ -323,8 +320,8 @@ class Spool:
         self._path = Path(folder, "rows.arrows")
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
-    def write(self, batches: Iterable[Any]) -> None:
-        """Write batches to the file, with a warning if they are large."""
+    def write(self, batches: Iterable[Any], warned_bytes: int) -> None:
+        """Write batches to the file, with a warning if they have more than `warned_bytes` bytes."""
         n_bytes, warned = 0, False
         try:
             with (
@@ -334,10 +331,10 @@ class Spool:
                 for batch in batches:
                     writer.write_batch(batch)
                     n_bytes += batch.nbytes
-                    if n_bytes > WARNED_BYTES and not warned:
+                    if n_bytes > warned_bytes and not warned:
                         warned = True
                         warn(
-                            f"X can be read only once and is larger than {WARNED_BYTES / 1e9:.0f} GB, so it is copied"
+                            f"X can be read only once and is larger than {warned_bytes / 1e9:.0f} GB, so it is copied"
                             f" to {self._path.parent}. Pass a path, a pyarrow Dataset or a polars LazyFrame to avoid"
                             " the copy, or set TMPDIR to a folder on another disk."
                         )
@@ -354,22 +351,28 @@ class Spool:
                 yield from (part.slice(a, n_rows) for a in range(0, len(part), n_rows))
 
 
-def _spool(reader: Any) -> Any:
+def spool(reader: Any, max_kept_bytes: int = 2**28, warned_bytes: int = 2**30) -> Any:
     """Read all rows of a reader into a table in memory, or into a temporary file if they are too large.
 
     Return the table, or a `Relation` that reads the file.
+
+    Parameters
+    ----------
+    reader : an Arrow RecordBatchReader
+    max_kept_bytes : the largest size that is kept in memory
+    warned_bytes : larger files cause a warning
     """
     kept, n_bytes = [], 0
     for batch in reader:
         kept.append(check_arrow(batch, "X"))
         n_bytes += batch.nbytes
-        if n_bytes > MAX_KEPT_BYTES:
+        if n_bytes > max_kept_bytes:
             break
     else:
         return pyarrow().Table.from_batches(kept, reader.schema)
-    spool = Spool(reader.schema)
-    spool.write(_drain(kept, reader))
-    return Relation(reader.schema, spool.read)
+    file = Spool(reader.schema)
+    file.write(_drain(kept, reader), warned_bytes)
+    return Relation(reader.schema, file.read)
 
 
 def _drain(kept: list[Any], rest: Iterable[Any]) -> Iterator[Any]:
