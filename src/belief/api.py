@@ -143,7 +143,8 @@ def select(
     class_weight : {"balanced", "prior"} or dict, default="balanced"
         The weight of each class in the relevance: equal, its share of the rows (as in the paper), or as given.
     batch_size : float, default=0.25
-        The share of the sample in one batch. The watch list is updated after each batch.
+        The share of the sample in one batch. The watch list, the features with the largest weights, is updated after
+        each batch.
     neighborhood : {"per_class", "pooled"}, default="per_class"
         Whether to search k neighbours in every class, or k·|C| neighbours among all rows, where |C| is the number of
         classes.

@@ -354,7 +354,7 @@ def stability(result: Result, ax: Axes | None = None, *, top: int = TOP, max_nam
 def convergence(result: Result, ax: Axes | None = None, *, top: int = TOP, max_name_length: int = NAME_LENGTH) -> Axes:
     """Draw the rank, by weight, of each selected feature after each batch.
 
-    A hollow point means that the feature was not on the watch list after that batch.
+    A hollow point means that the feature was not on the watch list (the largest weights) after that batch.
 
     Parameters
     ----------
@@ -763,9 +763,9 @@ def _draw_subtracted(ax: Axes, result: Result, lines: Sequence[FeatureExplanatio
 
 
 def _places(history: Array, features: Array) -> tuple[Array, Array]:
-    """Return the rank of each feature after each batch, and whether the feature was on the watch list.
+    """Return the rank of each feature after each batch, and whether the feature is in that line of `history`.
 
-    Features that were not on the watch list come last.
+    Features that are not in a line come last.
     """
     at = history[:, :, None] == features
     listed = at.any(axis=1)

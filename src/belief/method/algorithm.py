@@ -441,7 +441,10 @@ class Run:
     # --- sums and estimates ---
 
     def compute_sums(self) -> None:
-        """Add up the differences of each batch unless its sums are stored, and make the watch list after each batch."""
+        """Add up the differences of each batch, and list the features with the largest w after it.
+
+        Sums and lists that are stored are not computed again.
+        """
         # if weights depend on the size of the sample, the sums of a smaller sample cannot be used
         is_stored = not (self.grows and self.engine.design.is_drawn_by_weight)
         saved = self.storage.load_sums(self.pairs, self.engine.n_features) if is_stored else None

@@ -327,7 +327,7 @@ def choose_features(summary: Summary, m: int) -> Array:
 
 
 def choose_size(n_features: int, max_cells: int = MAX_CELLS // 2) -> int:
-    """Return the number of rows of the probe, given the number of features."""
+    """Return the number of rows of the probe, the sample for significance tests, given the number of features."""
     return int(np.clip(max_cells // max(n_features, 1), MIN_ROWS, MAX_ROWS))
 
 

@@ -185,12 +185,12 @@ class Storage:
         return self.load("neighbours", partial(Neighbours.validated, search.n_groups, search.size, m))
 
     def save_sums(self, tally: Tally, watch_lists: Sequence[Array]) -> None:
-        """Store the sums over all batches so far, and the watch list after each batch."""
+        """Store the sums over all batches so far, and the list of the features with the largest w after each batch."""
         lists = {f"watched_{t}": watched for t, watched in enumerate(watch_lists)}
         self.save("sums", **vars(tally), **lists, batches=len(watch_lists))
 
     def load_sums(self, batches: Sequence[Pairs], n_features: int) -> tuple[Tally, list[Array]] | None:
-        """Return the stored sums and watch lists; None if nothing is stored.
+        """Return the sums and lists stored by `save_sums`; None if nothing is stored.
 
         They may cover fewer or more batches than `batches`.
         """

@@ -152,7 +152,7 @@ def relevance_by_evidence(excess: Array, p: Array, significant: Array, constant:
     Parameters
     ----------
     excess : array of shape (F,)
-        The weights above the null weight.
+        The weights minus the null weights, which irrelevant features would have.
     p : array of shape (F,)
         The p-values.
     significant, constant : array of bool of shape (F,)
@@ -184,10 +184,7 @@ def least_relevance(p: Array, most: float) -> Array:
 
 
 def largest_excess(excess: Array, significant: Array) -> float:
-    """Return the largest excess of the weight of a significant feature over the null weight.
-
-    This excess corresponds to a relevance of 1.
-    """
+    """Return the largest excess (weight minus null weight) of a significant feature; its relevance is 1."""
     return float(excess[significant].max(initial=0.0))
 
 

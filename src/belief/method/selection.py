@@ -193,7 +193,7 @@ class _State:
         return rest[np.lexsort((rest, -weight))]
 
     def score(self, features: Array) -> Array:
-        """Return the score J of features inside the pool, and an upper bound of it for features outside."""
+        """Return the score J of features whose redundancy is measured, and an upper bound of it for other features."""
         J = self.rule.score(self.relevance[features], self.accumulated[features], len(self.selected))
         if self.eligibility is not None and self.selected:
             J = np.where(self.eligibility.mask(features, self.max_redundancy[features]), J, -np.inf)
@@ -211,7 +211,7 @@ class _State:
         return self.inside[np.argsort(-J, kind="stable")][: min(n_select - len(self.selected), FEW_FEATURES)]
 
     def best_of(self, relevance: Array) -> Array:
-        """Return, for each class, the feature inside the pool with the largest score, without repetitions.
+        """Return, for each class, the feature of the pool with the largest score, without repetitions.
 
         `relevance` has one line per class.
         """

@@ -93,7 +93,7 @@ class Settings:
         0.25,
         lambda x: is_real(x) and 0 < x <= 1,
         "a share of the sample in (0, 1]",
-        "share of the sample in one batch; the watch list is updated after each batch",
+        "share of the sample in one batch; the watch list (largest weights) is updated after each batch",
     )
     neighborhood: str = setting(
         "per_class",
@@ -238,7 +238,7 @@ class Settings:
         return self.sample_size == "auto" and self.sampling != "proportional"
 
     def watch_list_length(self, n_select: int) -> int:
-        """Return the length of the watch list for selecting n_select features: η·n_select, rounded up."""
+        """Return the length of the watch list, the features with the largest weights: η·n_select, rounded up."""
         return math.ceil(min(min(n_select, 2**53) * self.eta, 2.0**53) - 1e-9)  # floats are exact up to 2**53
 
     def draw_seed(self) -> int:

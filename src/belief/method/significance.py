@@ -147,7 +147,10 @@ def design_p_values(
 
 
 def check_univariate(probe: Probe, rows: Rows, p: Array, discrete: Array, search: LocalSearch) -> Array:
-    """Return the univariate p-values, with unknown ones computed from the probe and small ones checked by shuffles."""
+    """Return the univariate p-values, with small ones checked by shuffles of the rows that were drawn for the probe.
+
+    Unknown p-values are computed from these rows.
+    """
     p, sample, is_numeric = p.copy(), probe.sample, probe.target.is_numeric
     is_unknown = np.zeros(len(p), bool)
     is_unknown[probe.features] = np.isnan(p[probe.features])

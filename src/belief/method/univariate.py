@@ -354,10 +354,10 @@ def pareto_tails(excess: Array, n: Array, x: Array) -> Array:
 
 
 def correct_by_shuffles(p: Array, theory: Array, shuffled: Array) -> Array:
-    """Correct the p-values of all rows if theory overstates significance on the rows of the probe; return them.
+    """Correct the p-values of all rows if theory overstates significance on a sample of the rows; return them.
 
     log p is multiplied by a factor of at most 1: log(p-value from shuffles)/log(p-value from theory), both computed on
-    the probe. If the probe holds all rows, the result is the larger of these two p-values.
+    the sample. If the sample holds all rows, the result is the larger of these two p-values.
     """
     factor = np.log(np.maximum(shuffled, LEAST)) / np.minimum(np.log(np.clip(theory, LEAST, 0.5)), -LEAST)
     factor = np.where(theory < 0.5, np.clip(factor, 0.0, 1.0), 1.0)

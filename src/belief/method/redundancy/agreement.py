@@ -81,7 +81,8 @@ class UniqueShareRule:
 class Agreement:
     """The agreement R between features, measured when it is needed.
 
-    R has a line for each feature that is selected or may soon be selected, and a column for each feature of the pool.
+    R has a line for each feature that is selected or may soon be selected, and a column for each feature of the pool,
+    which holds all features that the selection has compared.
     """
 
     doc: ClassVar[str] = "their agreement"

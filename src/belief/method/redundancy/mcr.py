@@ -83,7 +83,7 @@ class MCR:
 
     @staticmethod
     def required_bytes(n_selected: int, n_watched: int, n_features: int) -> int:
-        """Return the memory for two numbers for each pair of a watched feature and a feature of the pool."""
+        """Return the initial size of `joint` and `pairs` in bytes, if `n_watched` features are watched."""
         return 16 * n_watched * max(n_watched, min(n_features, 2 * n_selected))
 
     def __init__(self, evidence: Evidence, pool: Array) -> None:
@@ -156,7 +156,7 @@ class MCR:
         return self.I_alpha(i, joint / np.maximum(pairs, 1), self.pool), pairs > 0
 
     def _find_extremes(self) -> tuple[float, float]:
-        """Return the smallest and the largest I_α between two features of the last watch list."""
+        """Return the smallest and the largest I_α between two features that were watched in the last batch."""
         _, last = self.watches[-1]
         low, high = np.inf, -np.inf
         for i in last:
