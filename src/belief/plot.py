@@ -763,9 +763,9 @@ def _draw_subtracted(ax: Axes, result: Result, lines: Sequence[FeatureExplanatio
 
 
 def _places(history: Array, features: Array) -> tuple[Array, Array]:
-    """Return the rank of each feature after each batch, and whether the feature is in that line of `history`.
+    """Return the rank of each feature after each batch, and whether `history` lists the feature for this batch.
 
-    Features that are not in a line come last.
+    Features that are not listed come last.
     """
     at = history[:, :, None] == features
     listed = at.any(axis=1)

@@ -75,9 +75,10 @@ def compute_relieff(
 ) -> tuple[Array, Array]:
     """Return the weights of ReliefF, and the mask of the constant features.
 
-    W[A] = Σ_q (Σ_{c ≠ class(q)} P(c)/(1 - P(class(q))) · mean diff to its misses of c - mean diff to its hits) / s,
-    summed over the s sampled rows q, where P(c) is the share of class c. With one neighbour, two classes, and diff²
-    instead of diff, these are the weights of Relief.
+    The weight of a feature is
+    Σ_q (Σ_{c ≠ class(q)} P(c)/(1 - P(class(q))) · mean diff to its misses of c - mean diff to its hits) / s,
+    summed over the s sampled rows q, where P(c) is the share of class c, and diff is the difference of two rows in the
+    feature. With one neighbour, two classes, and diff² instead of diff, these are the weights of Relief.
 
     Parameters
     ----------

@@ -84,7 +84,8 @@ class Benchmark:
     ) -> tuple[list[Standing], dict[str, str]]:
         """Cross-validate BELIEF, then the other selectors.
 
-        Return the standings of the selectors that finished in time, and for each of the others the reason.
+        Return the standings of the selectors that finished in time. For every other selector, return why it was
+        skipped.
         """
         found: list[Standing] = []
         skipped: dict[str, str] = {}

@@ -28,7 +28,7 @@ class Design:
     weight: Array | None = None
 
     def take(self, rows: Array) -> Self:
-        """Return the design of these rows."""
+        """Return the study design of these rows."""
         parts = (None if x is None else x[rows] for x in (self.group, self.stratum, self.weight))
         return type(self)(*parts)
 

@@ -79,7 +79,7 @@ class LocalSearch(Protocol):
         """Return d² between some rows of X (scores) and all rows, (rows, m), in single precision."""
 
     def tally(self, queries: Array, rows: Array, block: Scores, target: ProbeTarget) -> Tally:
-        """Return the sums of the differences of the queries from their nearest rows, for each feature of a block."""
+        """Return the sums of the differences of the queries from their nearest rows, for each feature of `block`."""
 
 
 @dataclass(frozen=True)

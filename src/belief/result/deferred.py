@@ -21,7 +21,7 @@ Levels = Mapping[float, str]  # the name of each category code
 
 @dataclass(frozen=True)
 class DeferredFields:
-    """The values from which these fields of a `Result` are computed."""
+    """The values from which some fields of a `Result`, those in `names`, are computed."""
 
     names: ClassVar[tuple[str, ...]] = ("partner", "partner_share", "distributions", "pairs")
     details: Details
