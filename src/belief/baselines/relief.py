@@ -105,13 +105,13 @@ def compute_relieff(
 
 
 def sums(engine: Engine, pairs: Pairs, difference: Difference) -> tuple[Array, Array]:
-    """Return Σ diff over the pairs of each kind, and the number of pairs of each kind."""
+    """Return Σ diff over the pairs of each kind (class of the query, class of the neighbour), and their number."""
     tally = next(engine.tally([pairs], difference, None))
     return tally.total, tally.count
 
 
 def squares(engine: Engine, pairs: Pairs, difference: Difference) -> tuple[Array, Array]:
-    """Return Σ diff² over the pairs of each kind, and the number of pairs of each kind.
+    """Return Σ diff² over the pairs of each kind (class of the query, class of the neighbour), and their number.
 
     The engine returns sums of diff, so each pair is passed to it as a separate kind, and the sums are squared.
     """

@@ -129,7 +129,7 @@ def _forest(part: Part, n: int) -> Array:
 def _sparse_model(part: Part, n: int) -> Array:
     """Return the n features with the largest coefficients of an L1 model.
 
-    Of several penalties, the strongest is used with which at least n features have coefficients other than 0.
+    The penalty is the strongest of several with which at least n features have coefficients other than 0.
     """
     encoding = Encoding.of(part.X, part.discrete)
     X, score = encoding(part.X), np.zeros(0)

@@ -273,7 +273,7 @@ def _make_encoder(
 
 
 def describe_unusable(kind: Any) -> str | None:
-    """Describe the values of an Arrow type that features cannot have, such as "lists"; return None for other types."""
+    """Name the values of an Arrow type if features cannot have this type, such as "lists"; otherwise, return None."""
     types = pyarrow().types
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind) or types.is_map(kind):
         return "lists"

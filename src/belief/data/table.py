@@ -348,7 +348,7 @@ def _open_columns(
 
 
 def _describe_unusable(blocks: list[Any], is_declared: bool) -> str | None:
-    """Describe the values of a column that cannot be a feature, such as "lists"; return None if it can be one."""
+    """Name the values of a column if it cannot be a feature, such as "lists"; otherwise, return None."""
     first = blocks[0]
     if isinstance(first, nw.Series) and isinstance(first.dtype, nw.List | nw.Array | nw.Struct | nw.Binary):
         return {"List": "lists", "Array": "lists", "Struct": "structs"}.get(type(first.dtype).__name__, "bytes")

@@ -147,9 +147,10 @@ def design_p_values(
 
 
 def check_univariate(probe: Probe, rows: Rows, p: Array, discrete: Array, search: LocalSearch) -> Array:
-    """Return the univariate p-values, with small ones checked by shuffles of the rows that were drawn for the probe.
+    """Return the univariate p-values, after small ones have been checked by shuffles.
 
-    Unknown p-values are computed from these rows.
+    The shuffles use the rows that were drawn for the probe, a small sample. Unknown p-values are computed from these
+    rows.
     """
     p, sample, is_numeric = p.copy(), probe.sample, probe.target.is_numeric
     is_unknown = np.zeros(len(p), bool)

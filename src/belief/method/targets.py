@@ -59,7 +59,7 @@ class Target(Protocol):
 
     @property
     def coupled(self) -> bool:
-        """Whether the kinds of pairs come in couples: 2·g for the misses, 2·g + 1 for the hits of queries of group g.
+        """Whether kinds of pairs come in couples: kind 2·g for the misses, 2·g + 1 for the hits of queries of class g.
 
         For each couple, engines also compute the sums from which standard errors are computed.
         """

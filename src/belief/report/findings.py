@@ -156,7 +156,7 @@ def _list_warnings(result: Result) -> Iterator[Finding]:
 
 
 def _join(names: Iterable[str]) -> list[Part]:
-    """Join names as in "a, b and c"; of many names, list the first and count the rest."""
+    """Join names as in "a, b and c"; if there are many, list the first and count the rest."""
     listed = list(names)
     shown, more = listed[:MAX_NAMES], len(listed) - MAX_NAMES
     parts: list[Part] = []

@@ -1,6 +1,7 @@
 """Fields of a result that only explanations need. They are computed when one of them is first used.
 
-Until then, the values that they are computed from are kept, unless these take much memory.
+Until then, the values from which they are computed are kept. If these values take much memory, the fields are computed
+at once.
 """
 
 from __future__ import annotations
