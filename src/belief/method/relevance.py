@@ -94,7 +94,10 @@ def influence_error(tally: Tally, v: Array) -> Array:
 
 
 def relevance_by_class(tally: Tally) -> Array:
-    """Return the term of each class c in the relevance of each feature, DD[c]/DC[c] - ED[c]/EC[c]."""
+    """Return the term of each class in the relevance of each feature.
+
+    It is the mean difference of the queries of this class from their misses minus that from their hits.
+    """
     return subtract_hits(mean(tally.DD, tally.DC), mean(tally.ED, tally.EC))
 
 
