@@ -167,9 +167,9 @@ class Pairs:
 
     @property
     def spread_shape(self) -> tuple[int, int, int]:
-        """The number of lines of `Tally.spread`, the number of lines of `Tally.queries`, and the number of couples.
+        """The number of lines of `Tally.spread`, the number of lines of `Tally.queries`, and the number of groups.
 
-        A couple is a kind of misses and the corresponding kind of hits.
+        Group g has two kinds of pairs: 2·g for misses and 2·g + 1 for hits.
         """
         lines = (0, 0) if not self.coupled else (2, 1) if self.weight is None else (7, 3)
         return (*lines, self.n_kinds // 2)
@@ -180,8 +180,8 @@ class Pairs:
         It is the number of queries that have both misses and hits. If pairs have weights, it holds sums of products of
         these weights.
         """
-        _, lines, couples = self.spread_shape
-        out = np.zeros((lines, couples, 1))
+        _, lines, n_groups = self.spread_shape
+        out = np.zeros((lines, n_groups, 1))
         if not lines or not len(self):
             return out
         miss = 1.0 - (self.kind & 1) if self.weight is None else self.weight
@@ -189,7 +189,7 @@ class Pairs:
         u, g = n - t, self.kind[self.starts] // 2
         sums = [(t > 0) & (u > 0)] if self.weight is None else [t * t, t * u, u * u]
         for line, x in zip(out, sums, strict=True):
-            line[:, 0] = np.bincount(g, x, couples)
+            line[:, 0] = np.bincount(g, x, n_groups)
         return out
 
 
@@ -208,8 +208,8 @@ class Tally:
     total: FeatureArray  # Σ difference, (kinds, F)
     count: FeatureArray  # the number of pairs, or their total weight, (kinds, 1 or F)
     rates: FeatureArray  # Σ collision rate, (F,)
-    spread: FeatureArray  # Σδ and Σδ² over the queries of each couple, (2, couples, F)
-    queries: FeatureArray  # the number of these queries, (1, couples, 1 or F)
+    spread: FeatureArray  # Σδ and Σδ² over the queries of each group, (2, groups, F)
+    queries: FeatureArray  # the number of these queries, (1, groups, 1 or F)
     n_pairs: int
     # if rows have weights, the number of pairs in which both values are present, (F,); `count` adds up weights then
     unweighted: FeatureArray = field(default_factory=lambda: np.zeros(0))
@@ -238,13 +238,13 @@ class Tally:
     @classmethod
     def zero(cls, pairs: Pairs, n_features: int, rates: bool) -> Self:
         """Return a tally of zeros with the shapes that the sums over `pairs` have."""
-        lines, query_lines, couples = pairs.spread_shape
+        lines, query_lines, n_groups = pairs.spread_shape
         return cls(
             total=np.zeros((pairs.n_kinds, n_features)),
             count=np.zeros((pairs.n_kinds, 1)),
             rates=np.zeros(n_features if rates else 0),
-            spread=np.zeros((lines, couples, n_features)),
-            queries=np.zeros((query_lines, couples, 1)),
+            spread=np.zeros((lines, n_groups, n_features)),
+            queries=np.zeros((query_lines, n_groups, 1)),
             n_pairs=0,
         )
 

@@ -59,9 +59,9 @@ class Target(Protocol):
 
     @property
     def coupled(self) -> bool:
-        """Whether kinds of pairs come in couples: kind 2·g for the misses, 2·g + 1 for the hits of queries of class g.
+        """Whether kind 2·g has the misses and kind 2·g + 1 the hits of the queries of group g.
 
-        For each couple, engines also compute the sums from which standard errors are computed.
+        For each group, engines also compute the sums from which standard errors are computed.
         """
 
     def adapt(self, settings: Settings) -> Settings:

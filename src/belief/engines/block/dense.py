@@ -204,7 +204,7 @@ class DenseEngine(JointEngine):
 
     def _tally(self, pairs: Pairs, difference: Difference, rates: Collisions | None) -> Tally:
         kinds, missing = pairs.n_kinds, difference.missing
-        lines, query_lines, couples = pairs.spread_shape
+        lines, query_lines, n_groups = pairs.spread_shape
         reach = reaches(difference, rates.kappa if rates else 1.0, slice(None))
         weight = np.zeros(0) if pairs.weight is None else pairs.weight
 
@@ -213,7 +213,7 @@ class DenseEngine(JointEngine):
             mine = Reach(*(x[slice(*span)] for x in reach))
             sums = Sums(
                 np.zeros((kinds, n)), np.zeros((kinds if missing else 0, n)), np.zeros(n if rates else 0),
-                np.zeros((lines, couples, n)), np.zeros((query_lines if missing else 0, couples, n)),
+                np.zeros((lines, n_groups, n)), np.zeros((query_lines if missing else 0, n_groups, n)),
             )  # fmt: skip
             for part, queries, at in parts_of_pairs:
                 X, rows, a = self.source.rows(queries, *span)

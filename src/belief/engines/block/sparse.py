@@ -242,20 +242,22 @@ class SparseEngine(JointEngine):
         return (self._tally(pairs, difference, rates) for pairs in batches)
 
     def _tally(self, pairs: Pairs, difference: Difference, rates: Collisions | None) -> Tally:
-        lines, _, couples = pairs.spread_shape
+        lines, _, n_groups = pairs.spread_shape
         weight = np.zeros(0) if pairs.weight is None else pairs.weight
         limits = reaches(difference, rates.kappa if rates else 1.0, slice(None))
         Q, query, N, neighbour = self._locate(pairs)
 
         def task(part: slice) -> tuple[Array, ...]:
             total, e = np.zeros((pairs.n_kinds, self.n_features)), np.zeros(self.n_features if rates else 0)
-            spread = np.zeros((lines, couples, self.n_features))
+            spread = np.zeros((lines, n_groups, self.n_features))
             kind, share = pairs.kind[part], weight[part]
             sparse.tally(Q, query[part], N, neighbour[part], kind, share, limits, total, e, spread)
             return total, e, spread
 
         n_parts = int(
-            np.clip(self.working_memory // 8 // (8 * self.n_features * (pairs.n_kinds + lines * couples)), 1, MAX_PARTS)
+            np.clip(
+                self.working_memory // 8 // (8 * self.n_features * (pairs.n_kinds + lines * n_groups)), 1, MAX_PARTS
+            )
         )
         cuts = cut_between_queries(pairs, max(MIN_PART_PAIRS, -(-len(pairs) // n_parts)))
         total, e, spread = reduce(_add, self.map(task, cuts or [slice(0, 0)]))

@@ -184,13 +184,13 @@ def _allocate(
     pairs: Pairs, difference: Difference, rates: Collisions | None, device: torch.device
 ) -> dict[str, Tensor]:
     F, kinds, missing = difference.n_features, pairs.n_kinds, difference.missing
-    lines, query_lines, couples = pairs.spread_shape
+    lines, query_lines, n_groups = pairs.spread_shape
     shapes = {
         "total": (kinds, F),
         "absent": (kinds if missing else 0, F),
         "rates": (F if rates else 0,),
-        "spread": (lines, couples, F),
-        "queries": (query_lines if missing else 0, couples, F),
+        "spread": (lines, n_groups, F),
+        "queries": (query_lines if missing else 0, n_groups, F),
     }
     return {name: torch.zeros(shape, dtype=torch.float64, device=device) for name, shape in shapes.items()}
 
@@ -213,21 +213,21 @@ def _add_by_query(sums: dict[str, Tensor], pairs: Pairs, kind: Tensor, d: Tensor
     """Sum over the misses and hits of each query, and add these sums and their products to the totals."""
     lengths = torch.tensor(np.diff(np.r_[pairs.starts, len(pairs)]), device=d.device)
     g = torch.tensor(pairs.kind[pairs.starts] // 2, device=d.device)
-    weighted, couples = pairs.weight is not None, pairs.n_kinds // 2
+    weighted, n_groups = pairs.weight is not None, pairs.n_kinds // 2
     miss = torch.tensor(pairs.weight, device=d.device) if weighted else 1.0 - (kind & 1).double()
     present = torch.ones_like(d[:, :1]) if lost is None else (~lost).double()
     sides = miss, 1.0 - miss
     (a, t), (b, u) = (tuple(_sum_runs(x * side[:, None], lengths) for x in (d, present)) for side in sides)
     for line, x in enumerate((a, b)):
-        sums["total"][line::2] += sum_by_kind(x, g, couples)
+        sums["total"][line::2] += sum_by_kind(x, g, n_groups)
     products, counts = query_statistics(a, b, t, u, weighted, torch)
     for line, x in zip(sums["spread"], products, strict=True):
-        line += sum_by_kind(x, g, couples)
+        line += sum_by_kind(x, g, n_groups)
     if lost is not None:
         for line, side in enumerate(sides):
-            sums["absent"][line::2] += sum_by_kind(_sum_runs(lost * side[:, None], lengths), g, couples)
+            sums["absent"][line::2] += sum_by_kind(_sum_runs(lost * side[:, None], lengths), g, n_groups)
         for line, x in zip(sums["queries"], counts, strict=True):
-            line += sum_by_kind(x, g, couples)
+            line += sum_by_kind(x, g, n_groups)
 
 
 def _sum_runs(x: Tensor, lengths: Tensor) -> Tensor:
