@@ -134,7 +134,7 @@ def word_instructions(found: list[Instructions]) -> WordInstructions | None:
 def exact_instructions() -> list[Instructions]:
     """Return the instruction sets of this CPU, the fastest first, each exact for queries and rows in -127..127.
 
-    They are those of `available_instructions`, except that SignedAvx2 replaces Avx2, whose rows must lie in -63..63.
+    These are `available_instructions`, but with SignedAvx2 instead of Avx2, whose rows must lie in -63..63.
     """
     return [SignedAvx2() if isinstance(x, Avx2) else x for x in available_instructions()]
 

@@ -229,7 +229,7 @@ class RoundedSearch:
             self.search.visit.ready[IN_FLOAT32] = True
 
     def _expect_share(self, tile: Tile, part: _Part) -> float:
-        """Return the expected share of candidates among all rows, from those of some queries in the first tile."""
+        """Return the expected share of candidates among all rows, estimated from some queries and the first tile."""
         if not len(tile.rows):
             return 0.0
         candidates, n = self._find_candidates(self._round_rows(tile), part), len(tile.rows)

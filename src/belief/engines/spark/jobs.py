@@ -234,7 +234,7 @@ class _CompareFeatures(Job):
     """The base class of jobs that compare watched features with the features in `columns`, over pairs of rows.
 
     A watch is a set of pairs with a list of watched features. For each watch, the collision rates of each watched
-    feature are multiplied by those of each feature in `columns`, and the products are added up over the pairs.
+    feature are multiplied by the rates of each feature in `columns`, and the products are added up over the pairs.
     """
 
     pairs: LocatedPairs

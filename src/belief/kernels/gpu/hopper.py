@@ -26,10 +26,10 @@ PACK = 8  # number of rows that share a branch
 def _append(pack: int) -> str:
     """Return PTX code that appends each row whose lower bound is at most tau to the list of the query.
 
-    Each row has a term `low`. Its lower bound is the difference `low` - product, where the product is that of row and
-    query. The code handles `pack` rows at once, and skips them with a single branch if all bounds are above tau. It has
-    seven kinds of operands, each `pack` times: an unused result, the lower bound, tau, the address of the list's
-    counter, the address of the list, the place of the row, and the capacity of the list.
+    Each row has a term `low`, and its lower bound is `low` minus the inner product of the row and the query. The code
+    handles `pack` rows at once, and skips them with a single branch if all bounds are above tau. It has seven kinds of
+    operands, each `pack` times: an unused result, the lower bound, tau, the address of the list's counter, the address
+    of the list, the place of the row, and the capacity of the list.
     """
 
     def operand(i: int, j: int) -> str:
