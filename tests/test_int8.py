@@ -1,20 +1,21 @@
 """The searches over rows rounded to int8 and int16 return the same neighbours as the search in float32."""
 
 import re
+import time
 
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
-from conftest import in_blocks, in_columns, in_memory, streamed
+from conftest import Blocks, in_blocks, in_columns, in_memory
 from effort import THOROUGH, examples
 from llvmlite import ir
 from random_tables import table
 from scipy.sparse import csr_array
 
-from belief.engines.block import block_engine, local_engine, rounded, sparse, words
-from belief.engines.block.rounded_sparse import SparseRoundedSearch
+from belief.engines.block import block_engine, local_engine
 from belief.engines.block.words import HEIGHT
 from belief.engines.resources import Resources
+from belief.engines.stream import StreamEngine
 from belief.kernels import instructions
 from belief.kernels.instructions import (
     ArmDot,
@@ -55,7 +56,7 @@ def same(found, reference):
     np.testing.assert_array_equal(found.key, reference.key)
 
 
-def check_random_table(seed, monkeypatch):
+def check_random_table(seed):
     X, discrete, labels = table(seed)
     rng = np.random.default_rng(seed)
     if seed % 3 == 0:
@@ -63,28 +64,25 @@ def check_random_table(seed, monkeypatch):
     if seed % 5 == 0:
         X[rng.integers(0, len(X), 9)] = X[0]
     X = X.astype(np.float32) if seed % 2 else X
-    monkeypatch.setattr(rounded, "CROWDED", float(rng.choice([0.0, 1 / 32, 1.0])))
-    monkeypatch.setattr(rounded, "HEIGHT", int(rng.choice([16, 100, 4096])))
     size, part = int(rng.integers(1, 30)), int(rng.choice([1, len(X) // 3, len(X)]))
     reference = neighbours(X, discrete, labels, "float32", max(part, 1), size)
     name = NAMES[seed % len(NAMES)]
-    memory = int(rng.choice([2**14, 2**30]))
+    memory = int(rng.choice([2**14, 2**17, 2**30]))  # small and large tiles
     same(neighbours(X, discrete, labels, name, max(part, 1), size, working_memory=memory), reference)
-    monkeypatch.setattr("belief.engines.block.search.MAX_PRODUCTS", int(rng.choice([1, 10_000, 2**23])))
     same(neighbours(X, discrete, labels, "int16", max(part, 1), size, working_memory=int(2**21 << seed % 9)), reference)
 
 
 @pytest.mark.parametrize("seed", range(examples(21)))
-def test_same_neighbours_as_float32(seed, monkeypatch):
-    check_random_table(seed, monkeypatch)
+def test_same_neighbours_as_float32(seed):
+    check_random_table(seed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(0, 3000 if THOROUGH else 100, 100))
-def test_same_neighbours_as_float32_on_many_tables(start, monkeypatch):
+def test_same_neighbours_as_float32_on_many_tables(start):
     """100 tables, or 3,000 with BELIEF_THOROUGH=1."""
     for seed in range(1000 + start, 1100 + start):
-        check_random_table(seed, monkeypatch)
+        check_random_table(seed)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -128,75 +126,53 @@ def test_rows_that_round_badly(values):
             same(x, found[-1])
 
 
-@pytest.mark.parametrize("sample_size", [400, 2000])
-@pytest.mark.parametrize("is_fast", [True, False])
-@pytest.mark.parametrize("has_words", [True, False])
-def test_the_faster_product_is_used(monkeypatch, is_fast, sample_size, has_words):
+class Clock:
+    """A clock that counts how often it is read; the time between two readings is constant, or longer each time."""
+
+    def __init__(self, growth):
+        self.n_readings, self.growth = 0, growth
+
+    def __call__(self):
+        self.n_readings += 1
+        return float(self.growth**self.n_readings) if self.growth > 1 else float(self.n_readings)
+
+
+@pytest.mark.parametrize("sample_size", [400, 4000])
+@pytest.mark.parametrize("growth", [1, 4])
+@pytest.mark.parametrize("working_memory", [2**23, 2**30])  # too little for products in int16, and enough
+def test_the_faster_product_is_used(monkeypatch, growth, sample_size, working_memory):
     """The search measures both products; its neighbours do not depend on which is faster."""
     rng = np.random.default_rng(0)
-    X, labels = rng.standard_normal((2000, 100), np.float32), rng.integers(0, 3, 2000).astype(np.int32)
-    monkeypatch.setattr(rounded, "MIN_MULTIPLICATIONS", 0)
-    monkeypatch.setattr(rounded, "MAX_SHARE", 1)
-    monkeypatch.setattr(rounded, "max_int8_share", lambda width: 1)
-    monkeypatch.setattr(words, "MIN_MULTIPLICATIONS", 0 if has_words else np.inf)
-    monkeypatch.setattr(rounded, "JUDGED_ROUND", 2 if not is_fast else 99)
-    monkeypatch.setattr(rounded.RoundedSearch, "_compare_first", _timed_as(0.0 if not is_fast else 1e9))
-    done = []
-    run = rounded.RoundedSearch.run
-    monkeypatch.setattr(rounded.RoundedSearch, "run", lambda self: done.append(run(self)) or done[-1])
-    found = neighbours(X, np.zeros(100, bool), labels, "auto", sample_size)
-    same(found, neighbours(X, np.zeros(100, bool), labels, "float32", sample_size))
-    if HAS_WORDS and has_words and sample_size == 2000:
-        assert not done  # int16 multiplies each two rows once
-    else:
-        assert len(done) == 1
-        assert (done[0] == 2000) == is_fast
+    centres, labels = 9 * rng.standard_normal((100, 150)), rng.integers(0, 3, 4000).astype(np.int32)
+    X, discrete = (centres[rng.integers(0, 100, 4000)] + rng.standard_normal((4000, 150))), np.zeros(150, bool)
+    expected = neighbours(X, discrete, labels, "float32", sample_size, 1)
+    clock = Clock(growth)
+    monkeypatch.setattr(time, "perf_counter", clock)
+    same(neighbours(X, discrete, labels, "auto", sample_size, 1, working_memory=working_memory), expected)
+    if HAS_WORDS and working_memory == 2**30 and sample_size == 4000:
+        assert clock.n_readings == 0  # int16 multiplies each two rows once
+    else:  # two parts of the first rows in float32, and four rounds in int8, or two if these take longer
+        assert clock.n_readings == (4 + 2 * 4 if growth == 1 else 4 + 2 * 2)
 
 
-def test_blocks_that_bring_neighbours_in_int16(monkeypatch):
+def test_wide_noise_is_not_compared_in_int8(monkeypatch):
+    """The errors of wide rows are larger than the differences of their distances, so all rows are compared again."""
+    rng, clock = np.random.default_rng(0), Clock(1)
+    X, labels = rng.standard_normal((1000, 4000), np.float32), rng.integers(0, 3, 1000).astype(np.int32)
+    monkeypatch.setattr(time, "perf_counter", clock)
+    same(*(neighbours(X, np.zeros(4000, bool), labels, how, 500) for how in ("auto", "float32")))
+    assert clock.n_readings == 2  # one part of the first rows in float32
+
+
+def test_blocks_that_bring_neighbours_in_int16():
     """The queries of a visit are compared with the rows of each block, some rows at a time."""
     rng = np.random.default_rng(0)
-    X, labels, found = rng.standard_normal((900, 70)), rng.integers(0, 3, 900).astype(np.int32), []
-    monkeypatch.setattr("belief.engines.block.search.MAX_PRODUCTS", 5000)
+    X, labels, found = rng.standard_normal((3000, 70)), rng.integers(0, 3, 3000).astype(np.int32), []
     for how in ("int16", "float32"):
-        with streamed(X, labels, np.zeros(70, bool), instructions=how, small_rows=0) as engine:
+        resources = Resources(working_memory=2**22, instructions=how, small_rows=0)  # 196 rows at a time
+        with StreamEngine(Blocks(X, labels, np.zeros(70, bool), 800), "y", resources) as engine:
             found.append(search(engine, 60, 5))
     same(*found)
-
-
-def test_rows_compared_before_the_search_changes_to_int16_are_forgotten(monkeypatch):
-    """With many candidates among the first rows, all rows are compared again in int16; none is found twice."""
-    rng = np.random.default_rng(0)
-    X, labels = rng.standard_normal((3000, 40)), rng.integers(0, 3, 3000).astype(np.int32)
-    monkeypatch.setattr(rounded, "MIN_MULTIPLICATIONS", 0)
-    monkeypatch.setattr(words, "MIN_MULTIPLICATIONS", 0)
-    monkeypatch.setattr(rounded, "max_int8_share", lambda width: 0)
-    monkeypatch.setattr(rounded, "MAX_SHARE", 0)
-    found = neighbours(X, np.zeros(40, bool), labels, "auto", 300)
-    same(found, neighbours(X, np.zeros(40, bool), labels, "float32", 300))
-
-
-def _timed_as(seconds):
-    compare_first = rounded.RoundedSearch._compare_first
-
-    def compared(self, *arguments):
-        compare_first(self, *arguments)
-        return seconds
-
-    return compared
-
-
-def test_more_queries_than_fit_into_memory(monkeypatch):
-    rng = np.random.default_rng(0)
-    X, labels = rng.standard_normal((900, 300), np.float32), rng.integers(0, 3, 900).astype(np.int32)
-    spans = []
-    compare_all = rounded.RoundedSearch._compare_all
-    monkeypatch.setattr(
-        rounded.RoundedSearch, "_compare_all", lambda self, a, b: spans.append((a, b)) or compare_all(self, a, b)
-    )
-    found = neighbours(X, np.zeros(300, bool), labels, NAMES[0], working_memory=2**16)
-    assert spans == [(0, 256), (256, 512), (512, 768), (768, 900)]
-    same(found, neighbours(X, np.zeros(300, bool), labels, "float32"))
 
 
 # --- sparse rows ---
@@ -255,38 +231,37 @@ def test_blocks_of_sparse_rows_that_bring_neighbours():
     np.testing.assert_array_equal(found.target, reference.target)
 
 
-@pytest.mark.parametrize("most", [0.0, 1e-3, 1.0])
-def test_the_faster_search_of_sparse_rows_is_used(monkeypatch, most):
-    """With many candidates, the rest of the rows is compared through the index; the neighbours are the same."""
+@pytest.mark.parametrize(
+    ("first", "size"),
+    [
+        (1, 5),  # all rows in int8
+        (100, 5),  # the first rows are far away, so many later rows are candidates, and the index is used after these
+        (1, 15),  # many candidates among the first rows, so the index is used from the start
+    ],
+)
+def test_int8_or_the_index_of_sparse_rows(first, size):
     rng = np.random.default_rng(0)
-    X = np.where(rng.random((3000, 200)) < 0.3, rng.standard_normal((3000, 200)), 0.0)
-    labels, done = rng.integers(0, 3, 3000).astype(np.int32), []
-    run = SparseRoundedSearch.run
-    monkeypatch.setattr("belief.engines.block.rounded_sparse.MIN_SECONDS", 0.0)
-    monkeypatch.setattr(SparseRoundedSearch, "_max_share", lambda self: most)
-    monkeypatch.setattr(SparseRoundedSearch, "_expect_share", lambda self, *about: 0.0)
-    monkeypatch.setattr(SparseRoundedSearch, "run", lambda self, *about: done.append(run(self, *about)) or done[-1])
-    found = sparse_neighbours(X, labels, "auto", 500, 5)
-    assert (done[0] == 3000) == (most == 1.0)
-    same(found, sparse_neighbours(X, labels, "float32", 500, 5))
+    X = np.where(rng.random((4000, 1000)) < 0.05, rng.standard_normal((4000, 1000)), 0.0)
+    X[:256] *= first
+    labels = rng.integers(0, 3, 4000).astype(np.int32)
+    same(*(sparse_neighbours(X, labels, how, 1500, size, scale="none") for how in ("auto", "float32")))
 
 
 @pytest.mark.parametrize("blocks", [1, 3])
 @pytest.mark.parametrize("how", ["float32", "int8"])
-def test_a_search_by_few_columns_equals_that_of_a_matrix_without_the_others(monkeypatch, how, blocks):
-    """Columns that do not take part are left out of the rows; the neighbours are the same as those with them."""
+@pytest.mark.parametrize("n", [9, 40])  # few columns are copied out of the rows
+def test_a_search_by_some_columns_equals_that_of_a_matrix_without_the_others(how, blocks, n):
     rng = np.random.default_rng(5)
     X = np.where(rng.random((900, 60)) < 0.3, rng.integers(-3, 9, (900, 60)), 0.0)
-    labels, some = rng.integers(0, 3, 900).astype(np.int32), np.sort(rng.choice(60, 9, replace=False))
+    labels, some = rng.integers(0, 3, 900).astype(np.int32), np.sort(rng.choice(60, n, replace=False))
     parts, found = [csr_array(x) for x in np.array_split(X, blocks)], []
     settings = Search(6, 3, 3)
-    for share, memory in ((0.0, 2**30), (0.5, 2**30), (0.5, 2**12)):  # as they are; copied; in small tiles
-        monkeypatch.setattr(sparse, "COPIED_SHARE", share)
+    for memory in (2**30, 2**12):
         resources = Resources(2, working_memory=memory, instructions=how)
         with local_engine(parts, np.arange(3), labels, np.zeros(60, bool), resources) as engine:
             whole = Difference.from_summary(engine.describe(), engine.discrete, "standard")
             found.append(engine.nearest(engine.sample(np.array([400]), 3), whole.restrict(some), settings))
-    with local_engine([x[:, some] for x in parts], np.arange(3), labels, np.zeros(9, bool), resources) as engine:
+    with local_engine([x[:, some] for x in parts], np.arange(3), labels, np.zeros(n, bool), resources) as engine:
         narrow = Difference.from_summary(engine.describe(), engine.discrete, "standard")
         reference = engine.nearest(engine.sample(np.array([400]), 3), narrow, settings)
     for x in found:
@@ -449,15 +424,3 @@ def test_cpus_without_int8_instructions():
     assert instructions.matching_instructions("+sse4.2,-avx2") == []
     assert instructions.matching_instructions("") == []
     assert word_instructions(instructions.matching_instructions("+avx2,+fma")) is None
-
-
-def test_wide_noise_is_compared_in_float32(monkeypatch):
-    """The errors of wide rows are larger than the differences of their distances, so no tile is tried."""
-    rng = np.random.default_rng(0)
-    X, labels = rng.standard_normal((1000, 4000), np.float32), rng.integers(0, 3, 1000).astype(np.int32)
-    monkeypatch.setattr(rounded.RoundedSearch, "_compare", _fail)
-    same(*(neighbours(X, np.zeros(4000, bool), labels, how, 500) for how in ("auto", "float32")))
-
-
-def _fail(*arguments):
-    raise AssertionError("not to be called")
