@@ -141,7 +141,7 @@ class PoolCluster:
         return [block for part in pool().map(stage_part, tasks) for block in part]
 
     def open(self, layout):
-        return FileBlocks(self, BlockFiles.of(self._folder, layout))
+        return FileBlocks(self, BlockFiles.of(self._folder, layout, min_bytes=0))
 
     def kill_file(self, what):
         """Return the file that makes one worker kill itself, if this is the job for it."""

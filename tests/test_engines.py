@@ -19,7 +19,7 @@ from belief.engines.block import local_engine, table_engine
 from belief.engines.block.small import SmallEngine
 from belief.engines.records import flatten
 from belief.engines.resources import Resources
-from belief.engines.spark import gathering
+from belief.engines.spark.engine import ClusterEngine
 from belief.engines.spark.executors import frame_engine
 from belief.engines.spark.folder import balance_tasks
 from belief.engines.spark.frame import open_frame
@@ -90,16 +90,17 @@ def case(request, _stopped_at_the_end):
     """An engine that has described the data, and a reference engine."""
     name, values = request.param
     X = VALUES[values]
-    with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
-        patch.setattr("belief.engines.spark.folder.MIN_BLOCK_BYTES", 0)  # several blocks
+    with ExitStack() as stack:
         right = stack.enter_context(local(in_memory, X))
         engine = stack.enter_context(MAKE[name](X))
         assert isinstance(engine, SmallEngine) == (name == "small")
-        patch.setattr(gathering, "PORTION_PAIRS", 50)
-        if "pool" in name:  # many portions, gathered in several rounds
-            patch.setattr(gathering, "PORTION_BYTES", 2**12)
-            patch.setattr(gathering, "GATHER_PAIRS", 150)
+        if isinstance(engine, ClusterEngine):
+            engine.cluster.min_block_bytes = 0  # several blocks
         engine.describe()
+        if isinstance(engine, ClusterEngine):
+            engine.gathered.portion_pairs = 50
+        if "pool" in name:  # many portions, gathered in several rounds
+            engine.gathered.portion_bytes, engine.gathered.gather_pairs = 2**12, 150
         yield values, engine, right
 
 
@@ -401,9 +402,10 @@ def test_balance_tasks():
 
 @pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="does not use Spark")
 @pytest.mark.parametrize("what", ["searching", "tallying", "comparing features"])
-def test_a_pool_that_loses_a_worker_gives_the_same_result(what, monkeypatch):
-    monkeypatch.setattr(gathering, "PORTION_PAIRS", 50)
+def test_a_pool_that_loses_a_worker_gives_the_same_result(what):
     before = pool().broken
     with pool_engine(MISSING, LABELS, DISCRETE, kill_in=what) as engine, local(in_memory, MISSING) as right:
+        engine.describe()
+        engine.gathered.portion_pairs = 50
         check_outcome(traced.run(engine, SETTINGS), traced.run(right, SETTINGS))
     assert pool().broken == before + 1

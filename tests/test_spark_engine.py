@@ -8,17 +8,19 @@ import itertools
 import json
 import os
 import time
+from dataclasses import replace
 from threading import Timer
 
 import numpy as np
 import pytest
 import test_engines
 import test_invariances
+import traced
 from effort import THOROUGH
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 from spark_sessions import (
     cluster,
     connect_server,
@@ -28,8 +30,10 @@ from spark_sessions import (
 )
 
 import belief
-from belief.engines.spark import blocks, executors, folder, gathering, staging
-from belief.engines.spark import engine as cluster_engine
+from belief.data.source import ArraySource
+from belief.engines.block import local_engine
+from belief.engines.resources import Resources
+from belief.engines.spark import folder, staging
 from belief.engines.spark.executors import frame_engine
 from belief.engines.spark.frame import open_frame
 from belief.engines.spark.reading import Reader
@@ -127,18 +131,26 @@ def test_select_with_plain_columns(spark, sampling):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_merge_on_executors_by_slices(spark, monkeypatch, sparse):
+def test_merge_on_executors_by_slices(spark, sparse):
     X, y = table()
-    X[:, 3:] *= np.random.default_rng(1).random((80, 5)) < 0.1
-    monkeypatch.setattr(cluster_engine, "MAX_SLICE_FEATURES", 3)
-    monkeypatch.setattr(cluster_engine, "BATCH_BYTES", 0)  # one pass per batch
-    monkeypatch.setattr(executors, "COLLECT_BYTES", 0)
-    monkeypatch.setattr(cluster_engine, "QUERY_BYTES", 2000)  # several search jobs
-    monkeypatch.setattr(gathering, "PORTION_PAIRS", 100)
-    monkeypatch.setattr(blocks, "MAX_SPARSE_DENSITY", 1.1 if sparse else 0)
+    X[:, 0 if sparse else 3 :] *= np.random.default_rng(1).random((80, 8 if sparse else 5)) < 0.1
     df = vectors(spark, X, y, np.zeros(80, bool))
-    chosen = {"n_features_to_select": 3, "random_state": 1, "scale": "standard"}
-    same(belief.select(df, label="label", **chosen), belief.select(csr_array(X) if sparse else X, y, **chosen))
+    settings = {"n_features_to_select": 3, "random_state": 1, "scale": "standard"}
+    with engine_on(df, "auto") as engine:
+        engine.max_slice_features = 3
+        engine.batch_bytes = 0  # one pass per batch
+        engine.query_bytes = 2000  # several search jobs
+        engine.cluster.runner = replace(engine.cluster.runner, collect_bytes=0)
+        engine.describe()
+        engine.gathered.portion_pairs = 100
+        assert issparse(engine.queries.rows(np.arange(3))) == sparse
+        got = traced.run(engine, settings)
+    source = csr_array(X) if sparse else ArraySource(X)
+    with local_engine(source, np.arange(3), y.astype(np.int32), np.zeros(8, bool), Resources()) as engine:
+        expected = traced.run(engine, settings)
+    np.testing.assert_array_equal(got.selected, expected.selected)
+    np.testing.assert_allclose(got.weights, expected.weights, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(got.scores, expected.scores, rtol=1e-9, atol=1e-12)
 
 
 def engine_on(df, where):
@@ -216,9 +228,8 @@ def test_stage_does_not_depend_on_batches(cuts, sparse):
         edges = [0, *sorted(at), 300]
         batches = [whole.slice(a, b - a) for a, b in itertools.pairwise(edges)]
         rows = Reader(None, "y", "X", np.zeros(0, bool), 4)(iter(batches), {})
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(staging, "BLOCK_BYTES", 1000)
-            return [bytes(data) for _, data in staging.stage([(0, rows)], np.zeros(0, bool), {}) if data is not None]
+        found = staging.stage([(0, rows)], np.zeros(0, bool), {}, block_bytes=1000)
+        return [bytes(data) for _, data in found if data is not None]
 
     assert staged(cuts) == staged([])
     assert len(staged([])) > 5

@@ -395,27 +395,29 @@ def test_save_and_load_selector(selector, spark, tmp_path):
     assert again.explainParams() == selector.explainParams()
 
 
-def test_save_and_load_model(df, selector, tmp_path, monkeypatch):
-    monkeypatch.setattr("belief.spark.saving.PIECE_CHARACTERS", 2000)  # several pieces, as with millions of features
+def test_save_and_load_model(df, selector, tmp_path):
     model = selector.fit(df)
     path = str(tmp_path / "model")
     model.save(path)
-    model.setOutputCol("other").write().overwrite().save(path)
+    writer = model.setOutputCol("other").write()
+    writer.piece_characters = 2000  # several pieces, as with millions of features
+    writer.overwrite().save(path)
     again = BeliefSelectorModel.load(path)
     assert again.toLocal().to_dict() == model.toLocal().to_dict()
     assert (again.uid, again.explainParams()) == (model.uid, model.explainParams())
     assert again.transform(df).select("other").collect() == model.transform(df).select("other").collect()
 
 
-def test_load_refuses_another_format_or_class(selector, spark, tmp_path, monkeypatch):
+def test_load_refuses_another_format_or_class(selector, spark, tmp_path):
     path = str(tmp_path / "selector")
-    monkeypatch.setattr("belief.spark.saving.FORMAT", 99)
     selector.save(path)
-    monkeypatch.undo()
-    with pytest.raises(ValueError, match=r"has format 99, but this version of belief-fs reads format 1"):
-        BeliefSelector.load(path)
     with pytest.raises(ValueError, match=r"holds a belief\.spark\.BeliefSelector, not a .*SelectorModel"):
         BeliefSelectorModel.load(path)
+    (file,) = (tmp_path / "selector" / "metadata").glob("part-*")
+    file.write_text(file.read_text().replace('"beliefFormat":1', '"beliefFormat":99'))
+    file.with_name(f".{file.name}.crc").unlink()
+    with pytest.raises(ValueError, match=r"has format 99, but this version of belief-fs reads format 1"):
+        BeliefSelector.load(path)
 
 
 # --- on Spark Connect, in another process ---

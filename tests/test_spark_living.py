@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pyarrow as pa
 import pytest
+import traced
 from spark_sessions import wait_until
 from test_spark_engine import engine_on, in_partitions, same, table
 
@@ -100,10 +101,9 @@ def staged_runs(runs, block_bytes=48):
                 raise RowError("No vector in row", len(numbers) - 1, ".")
             yield np.array([[x, x]], np.float64), np.array([16]), np.array([0.0]), np.zeros(1, np.int32)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(staging, "BLOCK_BYTES", block_bytes)
-        given = [(partition, read(numbers)) for partition, numbers in runs]
-        return sorted(staging.stage(given, np.zeros(2, bool), {}), key=lambda x: (x[0].partition, x[0].seq))
+    given = [(partition, read(numbers)) for partition, numbers in runs]
+    found = staging.stage(given, np.zeros(2, bool), {}, block_bytes)
+    return sorted(found, key=lambda x: (x[0].partition, x[0].seq))
 
 
 def test_layout_numbers_rows_by_partition():
@@ -372,24 +372,18 @@ def test_persisted_blocks_fit_the_heap_of_a_task(settings, expected):
     assert executors.choose_block_bytes(SimpleNamespace(conf=Conf(settings))) == expected
 
 
-def test_blocks_of_any_size_give_the_same_result(spark, monkeypatch):
+def test_blocks_of_any_size_give_the_same_result(spark):
     X, y = table()
-    df = in_partitions(spark, X, y.astype(np.int32), 2)
-    expected = belief.select(X, y, **CHOSEN)
-    sizes = []
-    monkeypatch.setattr(executors, "choose_block_bytes", lambda spark: 4000)
-    monkeypatch.setattr(executors.PersistedCluster, "open", record(executors.PersistedCluster.open, sizes))
-    same(belief.select(df, label="label", staging="memory", **CHOSEN), expected)
+    with engine_on(in_partitions(spark, X, y.astype(np.int32), 2), "memory") as engine:
+        engine.cluster.block_bytes = 4000
+        engine.describe()
+        sizes = [8 * X.shape[1] * block.rows for block in engine.layout.blocks]
+        got = traced.run(engine, CHOSEN)
     assert max(sizes) <= 4000 + 8 * X.shape[1]
     assert len(sizes) > 1
-
-
-def record(open_, sizes):
-    def opened(self, layout):
-        sizes.extend(8 * layout.n_features * block.rows for block in layout.blocks)
-        return open_(self, layout)
-
-    return opened
+    expected = belief.select(X, y, **{**traced.PLAIN, **CHOSEN})
+    np.testing.assert_array_equal(got.selected, expected.selected)
+    np.testing.assert_allclose(got.weights, expected.weights, rtol=1e-9, atol=1e-12)
 
 
 def test_lost_executors_are_explained():
@@ -415,10 +409,11 @@ def test_tasks_that_fail_because_the_session_stops_are_explained():
 # --- staging folders that cannot be written ---
 
 
-def test_staging_folder_that_cannot_be_created_raises_before_any_job(spark, monkeypatch):
-    X, y = table()
-    df = in_partitions(spark, X, y.astype(np.int32), 2)
-    monkeypatch.setattr(executors.FileCluster, "make_blocks", lambda *args: pytest.fail("a job started"))
+def test_staging_folder_that_cannot_be_created_raises_before_any_job(spark):
+    def rows(batches):
+        raise AssertionError("a job started")
+
+    df = spark.range(9).mapInArrow(rows, "features array<double>, label long")
     with pytest.raises(ValueError, match=r"The staging folder /proc/nowhere cannot be written \(.*\)\. Pass another"):
         belief.select(df, label="label", staging="/proc/nowhere", **CHOSEN)
 

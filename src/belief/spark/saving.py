@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from belief.spark.selector import BeliefSelectorModel
 
 FORMAT = 1
-PIECE_CHARACTERS = 2**25  # a piece is sent with one task, and Spark limits the size of tasks to 128 MiB
 
 
 class ParamsWriter(DefaultParamsWriter):
@@ -39,13 +38,14 @@ class ParamsWriter(DefaultParamsWriter):
 class ModelWriter(ParamsWriter):
     """A writer of the Params and the Result of a model."""
 
+    piece_characters = 2**25  # a piece is sent with one task, and Spark limits the size of tasks to 128 MiB
     instance: BeliefSelectorModel
 
     def saveImpl(self, path: str) -> None:
         super().saveImpl(path)
         text = json.dumps(self.instance.toLocal().to_dict())
-        for start in range(0, len(text), PIECE_CHARACTERS):
-            row = (start, text[start : start + PIECE_CHARACTERS])
+        for start in range(0, len(text), self.piece_characters):
+            row = (start, text[start : start + self.piece_characters])
             piece = self.sparkSession.createDataFrame([row], "start long, text string")
             piece.write.mode("append").parquet(f"{path}/result")
 

@@ -46,11 +46,6 @@ from belief.method.targets import Target
 from belief.progress import COMPARING
 
 T = TypeVar("T")
-MAX_SLICE_FEATURES = 2**20  # maximum number of features whose sums are merged in one place
-MERGE_BYTES = 2**28  # size of the answers that are merged in one place
-QUERY_BYTES = 2**26  # size of the queries that are sent with one job
-MAX_FETCHED_ROWS = 4_000  # samples up to this size are fetched as soon as they are drawn, because they become queries
-BATCH_BYTES = 2**26  # up to this size, the sums of all batches are computed in one pass
 
 
 class ClusterEngine:
@@ -64,6 +59,11 @@ class ClusterEngine:
     report: Report = staticmethod(ignore_progress)  # for the significance tests, which run on the driver
     rereads_data = False
     columns_at_once = 2048  # high, because a job has a large fixed cost
+    max_slice_features = 2**20  # maximum number of features whose sums are merged in one place
+    merge_bytes = 2**28  # size of the answers that are merged in one place
+    query_bytes = 2**26  # size of the queries that are sent with one job
+    max_fetched_rows = 4_000  # samples up to this size are fetched as soon as they are drawn: they become queries
+    batch_bytes = 2**26  # up to this size, the sums of all batches are computed in one pass
 
     def __init__(self, cluster: Cluster, spec: TableSpec) -> None:
         self.cluster, self._spec = cluster, spec
@@ -160,7 +160,7 @@ class ClusterEngine:
 
     def sample(self, quota: Array, seed: int) -> Sample:
         """Return the rows with the smallest random keys: quota[0] of all rows, or quota[c] of each class c."""
-        if len(quota) > 1 or len(self._counted) or quota[0] > MAX_FETCHED_ROWS:
+        if len(quota) > 1 or len(self._counted) or quota[0] > self.max_fetched_rows:
             row_bytes = count_bytes(Sample.draw(np.zeros(1, np.int64), np.zeros(1, np.int32), np.array([1]), 0))
             job = ChooseSample(quota, seed, self._counted)
             return restore(Sample, self.staged.run(job, row_bytes * int(quota.sum()), "sampling")[0])
@@ -193,7 +193,7 @@ class ClusterEngine:
 
         Few rows are fetched with all features, so that later requests for the same rows need no job.
         """
-        if len(ids) * self.layout.row_bytes <= QUERY_BYTES or self.queries.has(ids):
+        if len(ids) * self.layout.row_bytes <= self.query_bytes or self.queries.has(ids):
             X = self.queries.rows(ids)[:, columns]
             return (X.toarray() if issparse(X) else X).astype(np.float64)
         order, features = np.argsort(ids), np.unique(columns)
@@ -208,7 +208,7 @@ class ClusterEngine:
         parts = []
         bytes_per_query = count_bytes(Neighbours.zero(1, search.n_groups, search.size))
         width = self._slice_width(bytes_per_query)
-        for a, b in spans(len(sample.row), max(1, QUERY_BYTES // self.layout.row_bytes)):
+        for a, b in spans(len(sample.row), max(1, self.query_bytes // self.layout.row_bytes)):
             part = restore(Sample, {name: x[a:b] for name, x in flatten(sample).items()})
             job = FindNeighbours(
                 part, self.queries.rows(part.row), difference, search, width, self._counted, self._cells
@@ -227,7 +227,7 @@ class ClusterEngine:
         """Yield the sums of each batch. Small batches are summed in one job, because each job has a fixed cost."""
         self.prefetch(batches)
         bytes_per_feature = max((count_bytes(Tally.zero(x, 1, rates is not None)) for x in batches), default=0)
-        is_small = bytes_per_feature * self.n_features * len(batches) <= BATCH_BYTES
+        is_small = bytes_per_feature * self.n_features * len(batches) <= self.batch_bytes
         for group in [batches] if is_small else [[pairs] for pairs in batches]:
             yield from self._tally(group, difference, rates, bytes_per_feature)
 
@@ -293,7 +293,8 @@ class ClusterEngine:
         `size` is the number of bytes of one feature (or query) in the answer of a task. The number of answers is the
         largest of `task_counts` and of the number of tasks for the staged blocks.
         """
-        return max(1, min(MAX_SLICE_FEATURES, MERGE_BYTES // max(1, size * max((self.staged.tasks, *task_counts)))))
+        n_tasks = max((self.staged.tasks, *task_counts))
+        return max(1, min(self.max_slice_features, self.merge_bytes // max(1, size * n_tasks)))
 
     def _join_slices(self, kind: type[T], answers: Answers, width: int) -> T:
         """Join the answers for slices of `width` features into one record of all features."""

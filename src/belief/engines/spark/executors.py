@@ -54,7 +54,6 @@ from belief.method.arrays import Array
 STAGED = "partition int, seq int, rows long, checksum long, about string, summary binary, strings binary, data binary"
 ANSWERS = "task int, slice int, data binary"
 GATHERED = "portion int, block int, rows int, data binary"
-COLLECT_BYTES = 2**26  # larger answers are merged on the executors before they go to the driver
 TASKS_PER_CORE = 4  # staging tasks; each reads several partitions if there are more partitions than tasks
 TASK_BYTES = 2**26  # a table with at most this many bytes per task is small, so a task reads several partitions
 BLOCKS_PER_HEAP = 128  # with a heap of 1 GB per task, blocks have 8 MB
@@ -248,6 +247,7 @@ class JobRunner:
     spark: Any
     report: Callable[[str], None]
     tag: str = field(default_factory=lambda: f"belief-{uuid.uuid4().hex}")
+    collect_bytes: int = 2**26  # larger answers are merged on the executors before they go to the driver
 
     @contextmanager
     def phase(self, what: str) -> Iterator[None]:
@@ -279,7 +279,7 @@ class JobRunner:
         `size` is the approximate number of bytes of all answers together.
         """
         with self.phase(what):
-            if size > COLLECT_BYTES and not isinstance(job, Fetch):
+            if size > self.collect_bytes and not isinstance(job, Fetch):
                 return merge_on_executors(answers, job.merge, n_blocks)
             rows = answers.collect()
         return merge_answers(job, [(row.task, row.slice, bytes(row.data)) for row in rows], n_blocks)
@@ -345,6 +345,8 @@ def one_row(values: Iterable[Any], schema: Any) -> Any:
 class FileCluster(_SparkCluster):
     """A cluster that holds blocks in files. `on_driver` is True if the driver can read the files too."""
 
+    min_block_bytes = 2**22  # smaller consecutive runs are read as one block
+
     def __init__(
         self, frame: FrameInput, report: Callable[[str], None], folder: str, tasks: int, on_driver: bool
     ) -> None:
@@ -360,7 +362,8 @@ class FileCluster(_SparkCluster):
         return self._collect(self.make_blocks(self._folder.write, TASKS_PER_CORE * self._tasks))
 
     def open(self, layout: Layout) -> FileBlocks:
-        return FileBlocks(self.runner, BlockFiles.of(self._folder, layout), self._tasks, self._on_driver)
+        files = BlockFiles.of(self._folder, layout, self.min_block_bytes)
+        return FileBlocks(self.runner, files, self._tasks, self._on_driver)
 
     def release(self) -> None:
         folder = self._folder
@@ -433,12 +436,12 @@ class PersistedCluster(_SparkCluster):
 
     def __init__(self, frame: FrameInput, report: Callable[[str], None], level: Any) -> None:
         super().__init__(frame, report)
-        self._level, self._block_bytes = level, choose_block_bytes(frame.df.sparkSession)
+        self._level, self.block_bytes = level, choose_block_bytes(frame.df.sparkSession)
         self._table: Any = None
 
     def stage(self) -> list[BlockInfo]:
         tasks = count_staging_tasks(self.frame.df)
-        self._table = self.make_blocks(lambda info, data: data, tasks, self._block_bytes).persist(self._level)
+        self._table = self.make_blocks(lambda info, data: data, tasks, self.block_bytes).persist(self._level)
         return self._collect(self._table)
 
     def open(self, layout: Layout) -> TableBlocks:
@@ -446,7 +449,7 @@ class PersistedCluster(_SparkCluster):
             return decode_staged(batches, layout)
 
         tasks = len({x.partition for x in layout.blocks})
-        n_blocks, portion_bytes = len(layout.run_first), 2 * self._block_bytes
+        n_blocks, portion_bytes = len(layout.run_first), 2 * self.block_bytes
         return TableBlocks(self.runner, self._table, decode, n_blocks, tasks, portion_bytes, self._level)
 
     def release(self) -> None:

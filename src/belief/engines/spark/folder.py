@@ -30,7 +30,6 @@ import numpy as np
 from belief.engines.spark.blocks import BlockInfo, Layout, RowBlock, stack_rows
 from belief.method.arrays import Array
 
-MIN_BLOCK_BYTES = 2**22  # smaller consecutive runs are read as one block
 OWNER_FILE = ".owner"
 PREFIX = "belief-"
 STALE_SECONDS = 24 * 3600
@@ -184,17 +183,17 @@ class BlockFiles:
     portions: Sequence[range | Array]  # the row ids of each block
 
     @classmethod
-    def of(cls, folder: Folder, layout: Layout) -> Self:
+    def of(cls, folder: Folder, layout: Layout, min_bytes: int) -> Self:
         """Return the blocks of the whole table.
 
         A run of the layout, which is a range of consecutive rows in one file, becomes a block. But small consecutive
-        runs share a block, because each block has a fixed overhead.
+        runs share a block of at most `min_bytes` bytes, because each block has a fixed overhead.
         """
         portions: list[range] = []
         size = 0  # size of the last portion
         for first, rows in zip(layout.run_first.tolist(), layout.run_rows.tolist(), strict=True):
             size += rows * layout.row_bytes
-            if portions and size <= MIN_BLOCK_BYTES:
+            if portions and size <= min_bytes:
                 portions[-1] = range(portions[-1].start, first + rows)
             else:
                 portions.append(range(first, first + rows))

@@ -17,12 +17,14 @@ from belief.method.arrays import Array
 from belief.method.partials import Pairs
 
 PORTION_BYTES = 2**26  # maximum size of a portion's rows
-PORTION_PAIRS = 1000  # fewer pairs are not worth a task
-GATHER_PAIRS = 2**22  # maximum number of pairs gathered at once: the row ids of all portions are sent with every job
 
 
 class GatheredRows:
     """All rows that have been gathered so far."""
+
+    portion_bytes = PORTION_BYTES
+    portion_pairs = 1000  # fewer pairs are not worth a task
+    gather_pairs = 2**22  # pairs that are gathered at once, because every job sends the row ids of all portions
 
     def __init__(self, staged: StagedBlocks, n_rows: int, row_bytes: int) -> None:
         self._staged, self._n_rows, self._row_bytes = staged, n_rows, row_bytes
@@ -56,7 +58,7 @@ class GatheredRows:
             return assigned
         query = np.concatenate([pairs.query for pairs in missing])
         neighbour = np.concatenate([pairs.neighbour for pairs in missing])
-        self._gatherings += [self._gather(*part) for part in _split_by_query(query, neighbour, GATHER_PAIRS)]
+        self._gatherings += [self._gather(*part) for part in _split_by_query(query, neighbour, self.gather_pairs)]
         return [self._assign_known(pairs) for pairs in batches]
 
     def _assign_known(self, pairs: Pairs) -> Array:
@@ -82,10 +84,10 @@ class GatheredRows:
         number of tasks, unless there are too few queries.
         """
         tasks = self._staged.tasks
-        size = min(PORTION_BYTES, self._staged.portion_bytes)
+        size = min(self.portion_bytes, self._staged.portion_bytes)
         fits = self._n_rows * self._row_bytes <= size  # the whole table fits into one portion
         rows = 0 if fits else n_queries + n_pairs
-        n = max(-(-rows * self._row_bytes // size), min(tasks, -(-n_pairs // PORTION_PAIRS)))
+        n = max(-(-rows * self._row_bytes // size), min(tasks, -(-n_pairs // self.portion_pairs)))
         return min(n_queries, n if n <= tasks else -(-n // tasks) * tasks)
 
 
