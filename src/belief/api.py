@@ -13,11 +13,10 @@ import numpy as np
 from belief._utils.names import DefaultNames
 from belief._utils.warnings import warn
 from belief.data.columns import ColumnSelection, as_columns, find_columns
-from belief.data.containers import ArrayStream
 from belief.data.inputs import describe_origin, name_columns, open_input, resolve_label
 from belief.data.labels import check_task, read_target
 from belief.data.roles import Roles
-from belief.data.stream import LibsvmStream, Stream, TableStream
+from belief.data.source import Stream
 from belief.data.table import Table, open_table
 from belief.engines.block import table_engine
 from belief.engines.checkpoint import Checkpoint
@@ -297,7 +296,7 @@ def open_engine(
 
     X is opened as a table, unless it is a stream already.
     """
-    if isinstance(X, TableStream | LibsvmStream | ArrayStream):
+    if isinstance(X, Stream):
         return StreamEngine(X, X.target_name, resources, storage, task), X
     table = open_table(X, discrete_features, names, leave_out=True)
     target, targets = read_target(y, table.source.n_rows, task)
@@ -352,7 +351,7 @@ def run_engine(
         found["columns"] = table.labels
     deferred = DeferredFields.read(found.pop("details"), found["selected"], engine.discrete, sample, levels)
     found.update(dict.fromkeys(DeferredFields.names, deferred))
-    left_out = [*getattr(table, "left_out", ())]
+    left_out = [] if table is None else [*table.left_out]
     found["about"] = {**(about or {}), **({"left_out": left_out} if left_out else {})}
     return Result(**found | {"timings": reporter.timings()}, feature_names=feature_names())
 

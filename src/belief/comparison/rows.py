@@ -14,11 +14,9 @@ from belief._utils.names import DefaultNames
 from belief.baselines.base import make_data_check, read_values
 from belief.comparison.selectors import Part
 from belief.data.arrow import Batch
-from belief.data.containers import ArrayStream
 from belief.data.inputs import OpenedInput
 from belief.data.labels import Labels, read_numbers, read_target
-from belief.data.source import ArraySource, SparseSource, is_sparse
-from belief.data.stream import LibsvmStream, Stream, TableStream
+from belief.data.source import ArraySource, SparseSource, Stream, is_sparse
 from belief.data.table import open_table
 from belief.engines.block.dense import DenseEngine
 from belief.engines.resources import Resources
@@ -41,7 +39,7 @@ def sample_rows(
     If the table is small, the sample contains all rows.
     """
     X, y, numbered = opened
-    if isinstance(X, TableStream | LibsvmStream | ArrayStream):
+    if isinstance(X, Stream):
         values, y, discrete, target, n_rows = _read_stream(X, task, seed)
         names = X.names
     else:

@@ -19,9 +19,8 @@ from belief._utils.warnings import warn
 from belief.data.columns import ColumnSelection, find_columns, parse_discrete_features
 from belief.data.files import ChangeDetector
 from belief.data.labels import Labels
-from belief.data.source import as_float, as_read_only, as_slice, is_sparse
+from belief.data.source import Stream, as_float, as_read_only, as_slice, is_sparse, prefetch
 from belief.data.table import as_canonical_csr, as_valid_csr, check_memory_for_sums, check_shape
-from belief.data.threads import prefetch
 from belief.method.arrays import Array
 
 ANNDATA_ENDINGS = (".h5ad", ".zarr")
@@ -208,7 +207,7 @@ def stream_rows(table: Unwrapped, y: Any, columns: ColumnSelection) -> ArrayStre
     return ArrayStream(*table.select(replace(columns, label=label)), y, columns.discrete_features, table.file)
 
 
-class ArrayStream:
+class ArrayStream(Stream):
     """Blocks of rows of a two-dimensional array on disk, dense or sparse.
 
     Parameters
@@ -220,8 +219,6 @@ class ArrayStream:
     file : the file of X, which must not change between passes
     """
 
-    target_name = "y"
-    labels: list[Any] | None = None
     block_bytes = 2**24  # the size of a block of a dense array
     block_rows = 2**13  # the rows of a block of a sparse matrix
 
@@ -241,11 +238,7 @@ class ArrayStream:
 
     def first_pass(self, labels: Labels) -> Iterator[Any]:
         labels.add(self._y)
-        if labels.n_rows != self._X.shape[0]:
-            raise ValueError(
-                f"X and y must have the same number of rows; X has {self._X.shape[0]}, y has {labels.n_rows}. Pass one"
-                " target per row."
-            )
+        labels.check_n_rows(self._X.shape[0])
         yield from self.later_pass()
 
     def later_pass(self) -> Iterator[Any]:
@@ -265,7 +258,3 @@ class ArrayStream:
             yield (
                 as_canonical_csr(as_valid_csr(block)) if is_sparse(block) else as_read_only(as_float(np.asarray(block)))
             )
-
-    def levels(self, j: int) -> dict[float, str]:
-        """Return an empty dictionary, because arrays contain only numbers and no categories."""
-        return {}

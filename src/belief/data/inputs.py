@@ -15,7 +15,6 @@ from belief._utils.validation import is_integer
 from belief.data.columns import CSV_OPTIONS, ColumnSelection, as_columns, find_columns, is_column
 from belief.data.containers import (
     ANNDATA_ENDINGS,
-    ArrayStream,
     as_dense_columns,
     is_on_disk,
     open_anndata_file,
@@ -26,8 +25,8 @@ from belief.data.damaged import check_frame
 from belief.data.kinds import as_target, check_not_swapped, describe_kind
 from belief.data.relations import Relation, open_relation
 from belief.data.remote import RemoteFiles, delete_with, expand_wildcards, is_remote
-from belief.data.source import is_sparse
-from belief.data.stream import NUMPY_ERRORS, LibsvmStream, TableStream, open_files, open_relation_stream
+from belief.data.source import Stream, is_sparse
+from belief.data.stream import NUMPY_ERRORS, TableStream, open_files, open_relation_stream
 from belief.data.table import as_2d_array, as_blocks, as_frame, as_valid_csr, count_columns
 
 OpenedInput = tuple[Any, Any, list[str] | None]  # X, y, and feature names; None if X has names or needs default names
@@ -98,7 +97,7 @@ def open_input(
     layer : the layer of AnnData to use
     """
     changed = columns.changed_options()
-    if isinstance(X, TableStream | LibsvmStream | ArrayStream):
+    if isinstance(X, Stream):
         for name in [*["y"] * (y is not None), *changed]:
             raise ValueError(f"{name} cannot be changed for an open stream. Pass {name} to open_files instead.")
         return X, None, None

@@ -84,6 +84,14 @@ class Labels:
             # raise the error before the end of the file, because each further class takes memory
             check_class_count(np.array([*self._codes]), self.name, self.n_rows)
 
+    def check_n_rows(self, n_rows: int, more: str = "") -> None:
+        """Raise a ValueError if X has another number of rows; the message writes `more` after this number."""
+        if n_rows != self.n_rows:
+            raise ValueError(
+                f"X and y must have the same number of rows; X has {n_rows}{more}, y has {self.n_rows}. Pass one target"
+                " per row."
+            )
+
     def provisional_codes(self, a: int, b: int) -> Array:
         """Return the provisional codes of the rows from a to b (exclusive), which must have been added before."""
         i, j = bisect_right(self._ends, a) - 1, bisect_left(self._ends, b)
@@ -167,11 +175,7 @@ def _labels_of(y: Any, n_rows: int, task: str) -> Labels:
         raise ValueError("y is a sparse matrix, but must be a dense array. Pass y.toarray().ravel().")
     labels = Labels(task=task)
     labels.add(y)
-    if labels.n_rows != n_rows:
-        raise ValueError(
-            f"X and y must have the same number of rows; X has {n_rows}, y has {labels.n_rows}. Pass one target"
-            " per row."
-        )
+    labels.check_n_rows(n_rows)
     return labels
 
 

@@ -1,5 +1,7 @@
 """Sources of rows: a common interface to arrays, memory maps, sequences of blocks, tables and sparse matrices.
 
+Rows that are not in memory come from a `Stream` instead, which reads them block by block in several passes.
+
 A source returns rows as `(X, rows, a)`, where X is a C-ordered float array, `rows` contains the position of each
 requested row in X, and `a` is the column of the first requested feature in X. For an array in memory, X is the array
 itself, without a copy. Other sources copy the requested rows to a new array.
@@ -8,8 +10,9 @@ itself, without a copy. Other sources copy the requested rows to a new array.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -19,27 +22,12 @@ from belief.method.arrays import Array
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+    from belief.data.labels import Labels
+
+T = TypeVar("T")
+
 SMALL_CELLS = 2**18  # rows of tables of up to this many values are copied by NumPy, which needs no compilation
 Located = tuple[Array, Array, int]  # (X, rows, a), see above
-
-
-class Source(Protocol):
-    """The interface of a source of rows. The id of a row is its number, counted from 0.
-
-    All values are numbers: missing values are NaN, and categories are codes.
-    """
-
-    n_rows: int
-    n_features: int
-
-    def rows(self, ids: Array, a: int, b: int) -> Located:
-        """Return the features from a to b (exclusive) of the rows with these ids."""
-
-    def columns(self, ids: Array, columns: Array) -> Located:
-        """Return the features in `columns`, in this order, of the rows with these ids."""
-
-    def max_abs_integer(self, j: int) -> int:
-        """Return the largest absolute value in column j if it holds 64-bit integers; 0 otherwise."""
 
 
 def is_sparse(X: Any) -> bool:
@@ -90,8 +78,12 @@ def as_slice(ids: Array) -> slice | Array:
     return ids
 
 
-class GatherSource:
-    """Base class of sources that copy the requested rows. Subclasses implement `_gather`, which makes the copy."""
+class Source:
+    """Base class of sources of rows. The id of a row is its number, counted from 0.
+
+    All values are numbers: missing values are NaN, and categories are codes. Subclasses implement `_gather`, which
+    copies the requested rows.
+    """
 
     n_rows: int
     n_features: int
@@ -100,16 +92,22 @@ class GatherSource:
         raise NotImplementedError
 
     def rows(self, ids: Array, a: int, b: int) -> Located:
+        """Return the features from a to b (exclusive) of the rows with these ids."""
         return _located(self._gather(ids, slice(a, b)))
 
     def columns(self, ids: Array, columns: Array) -> Located:
+        """Return the features in `columns`, in this order, of the rows with these ids."""
         run = as_slice(columns)
         if isinstance(run, slice):
             return self.rows(ids, run.start, run.stop)
         return _located(self._gather(ids, columns))
 
+    def max_abs_integer(self, j: int) -> int:
+        """Return the largest absolute value in column j if it holds 64-bit integers; 0 otherwise."""
+        return 0
 
-class ArraySource(GatherSource):
+
+class ArraySource(Source):
     """A source of rows of a two-dimensional array of numbers, in memory or memory-mapped."""
 
     def __init__(self, X: Array) -> None:
@@ -136,7 +134,7 @@ class ArraySource(GatherSource):
         return out
 
 
-class BlockSource(GatherSource):
+class BlockSource(Source):
     """The rows of several sources, concatenated in the order of the sources."""
 
     def __init__(self, blocks: Sequence[Source]) -> None:
@@ -160,7 +158,7 @@ class BlockSource(GatherSource):
         return out
 
 
-class ColumnSource(GatherSource):
+class ColumnSource(Source):
     """A source of rows whose columns are stored separately, as in tables of mixed types."""
 
     def __init__(self, columns: Sequence[Array]) -> None:
@@ -186,3 +184,47 @@ class SparseSource:
         self.blocks = blocks
         self.n_rows = sum(X.shape[0] for X in blocks)
         self.n_features = blocks[0].shape[1]
+
+
+class Stream:
+    """Base class of streams, which read blocks of rows in several passes and never hold all rows in memory.
+
+    A block is a CSR matrix, or an object with a method `whole()` that returns its rows as a C-ordered float array.
+
+    Attributes
+    ----------
+    names : the names of the features; None if they have no names
+    labels : the original column labels of the features; None if all of them are strings
+    left_out : the names of the columns that contain neither numbers nor categories
+    target_name : the name of the target in error messages
+    discrete : the mask of the discrete features, which is complete after the first block has been read
+    declared : the mask of the features that the user declared discrete
+    """
+
+    names: list[str] | None = None
+    labels: list[Any] | None = None
+    left_out: Sequence[str] = ()
+    target_name = "y"
+    discrete: Array
+    declared: Array
+
+    def first_pass(self, labels: Labels) -> Iterator[Any]:
+        """Yield the blocks, and add the targets of their rows to `labels`."""
+        raise NotImplementedError
+
+    def later_pass(self) -> Iterator[Any]:
+        """Yield the blocks again; `first_pass` must be complete."""
+        raise NotImplementedError
+
+    def levels(self, j: int) -> dict[float, str]:
+        """Return a mapping from the codes of feature j to the names of its categories; it is empty for numbers."""
+        return {}
+
+
+def prefetch(items: Iterator[T]) -> Iterator[T]:
+    """Yield the items. While the caller uses an item, a thread computes the next one."""
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = pool.submit(next, items, None)
+            yield item

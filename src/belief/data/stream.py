@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tokenize import TokenError
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -20,6 +20,7 @@ from belief.data.arrow import (
     describe_unusable,
     hash_values,
     is_dictionary,
+    is_number,
     is_text,
     pyarrow,
     target_values,
@@ -33,8 +34,8 @@ from belief.data.leaving_out import MAX_ROWS as MAX_FREE_TEXT_ROWS
 from belief.data.leaving_out import is_free_text, warn_of_left_out
 from belief.data.readers import ColumnarFiles, CsvFiles, TableReader
 from belief.data.relations import Relation
+from belief.data.source import Stream, prefetch
 from belief.data.table import check_memory_for_sums, find_labels
-from belief.data.threads import prefetch
 from belief.method.arrays import Array
 
 if TYPE_CHECKING:
@@ -47,48 +48,7 @@ NUMPY_ERRORS = (
 )  # errors that reading a damaged file may raise
 
 
-class Stream(Protocol):
-    """The interface of a stream of blocks of rows.
-
-    A block is a CSR matrix, or an object with a method `whole()` that returns its rows as a C-ordered float array.
-    """
-
-    @property
-    def names(self) -> list[str] | None:
-        """The names of the features; None if they have no names."""
-
-    @property
-    def labels(self) -> list[Any] | None:
-        """The original column labels of the features; None if all of them are strings."""
-
-    @property
-    def target_name(self) -> str:
-        """The name of the target in error messages."""
-
-    @property
-    def discrete(self) -> Array:
-        """The mask of the discrete features. It is complete after the first block has been read."""
-
-    @property
-    def declared(self) -> Array:
-        """The mask of the features that the user declared discrete."""
-
-    def first_pass(self, labels: Labels) -> Iterator[Any]:
-        """Yield the blocks, and add the targets of their rows to `labels`."""
-
-    def later_pass(self) -> Iterator[Any]:
-        """Yield the blocks again; `first_pass` must be complete."""
-
-    def levels(self, j: int) -> dict[float, str]:
-        """Return a mapping from the codes of feature j to the names of its categories."""
-
-
-def _is_number(kind: Any) -> bool:
-    types = pyarrow().types
-    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_boolean(kind))
-
-
-class TableStream:
+class TableStream(Stream):
     """A stream of CSV, Parquet or Arrow files, or of a `Relation`.
 
     Parameters
@@ -100,6 +60,8 @@ class TableStream:
     y : the target of each row, if `label` is None
     """
 
+    names: list[str]
+
     def __init__(
         self, files: TableReader, label: str | None, names: Sequence[str], declared: Array, y: Any = None
     ) -> None:
@@ -107,12 +69,14 @@ class TableStream:
         if isinstance(files, CsvFiles):
             files.check_no_mixed_columns([n for n, discrete in zip(names, declared, strict=True) if not discrete])
         if label is not None:
+            self.target_name = f"column {label!r}"
             check_target_type(files.schema.field(label), str(files.first))
         kinds = {name: files.schema.field(name).type for name in names}
         # the columns of groups, strata and weights: their values, after the first pass, and their names
         self.also: dict[Any, Array] = {}
         self._also: dict[Any, str] = {}
         self._weight: str | None = None
+        self._order: RowOrder | None = None
         self._unusable = {name: reason for name, kind in kinds.items() if (reason := describe_unusable(kind))}
         self._all = dict(zip(names, declared.tolist(), strict=True))
         self._use_columns()
@@ -124,18 +88,22 @@ class TableStream:
             self._also |= {name: known[j] for name in names for j in find_columns([name], known, role, source)}
         found = set(self._also.values())
         self._weight = None if weight is None else self._also[weight]
-        if self._weight is not None and not _is_number(self.files.schema.field(self._weight).type):
-            raise ValueError(
-                f"sample_weight must hold numbers, but column {self._weight!r} of {source} holds other values."
-            )
+        if self._weight is not None:
+            kind = self.files.schema.field(self._weight).type
+            if not (is_number(kind) or pyarrow().types.is_boolean(kind)):
+                raise ValueError(
+                    f"sample_weight must hold numbers, but column {self._weight!r} of {source} holds other values."
+                )
         self._all = {name: declared for name, declared in self._all.items() if name not in found}
         self._use_columns()
 
     def _use_columns(self) -> None:
         """Restrict the features to columns of numbers or categories."""
         used = {name: declared for name, declared in self._all.items() if name not in self._unusable}
-        self.names, self.declared = list(used), np.array([*used.values()], bool)
-        self._order = RowOrder(self.names) if isinstance(self.files, Relation) else None
+        self.names, self.declared, self.left_out = list(used), np.array([*used.values()], bool), [*self._unusable]
+        if isinstance(self.files, Relation):
+            self.labels = find_labels(self.files.labels, self.names)
+            self._order = RowOrder(self.names)
         self._columns = TableEncoder([self.files.schema.field(name) for name in used], str(self.files.first))
         self._columns.declare_discrete(self.declared)
         self.discrete = self._columns.discrete
@@ -149,21 +117,6 @@ class TableStream:
                     self._unusable[name] = "free text"
         warn_of_left_out(self._unusable, len(self._all), str(self.files.first))
         self._use_columns()
-
-    @property
-    def labels(self) -> list[Any] | None:
-        """The original column labels of the features; None if all of them are strings."""
-        return find_labels(self.files.labels, self.names) if isinstance(self.files, Relation) else None
-
-    @property
-    def left_out(self) -> list[str]:
-        """The names of the columns that contain neither numbers nor categories."""
-        return [*self._unusable]
-
-    @property
-    def target_name(self) -> str:
-        """The name of the target in error messages."""
-        return "y" if self.label is None else f"column {self.label!r}"
 
     def first_pass(self, labels: Labels) -> Iterator[Any]:
         n_rows = 0
@@ -184,12 +137,7 @@ class TableStream:
             yield Batch(self._columns, batch.select(self.names))
         if not n_rows:
             raise ValueError(f"{self.files.first} has no rows.")
-        if n_rows != labels.n_rows:
-            more = " or more" * (n_rows > labels.n_rows)
-            raise ValueError(
-                f"X and y must have the same number of rows; X has {n_rows}{more}, y has {labels.n_rows}. Pass one"
-                " target per row."
-            )
+        labels.check_n_rows(n_rows, " or more" * (n_rows > labels.n_rows))
         self._columns.warn_of_numbers_as_text(self.declared)
         self.also = {given: np.concatenate(parts[name]) for given, name in self._also.items()}
 
@@ -213,7 +161,6 @@ class TableStream:
                 yield batch
 
     def levels(self, j: int) -> dict[float, str]:
-        """Return a mapping from the codes of feature j to the names of its categories."""
         return self._columns.levels(j)
 
     def later_pass(self) -> Iterator[Any]:
@@ -250,11 +197,9 @@ class RowOrder:
             )
 
 
-class LibsvmStream:
+class LibsvmStream(Stream):
     """A stream of LIBSVM files. The first pass reads the files twice, to find the number of columns first."""
 
-    names: list[str] | None = None
-    labels: list[Any] | None = None
     target_name = "The first column"
 
     def __init__(self, paths: Sequence[Path], discrete_features: Any) -> None:
@@ -275,10 +220,6 @@ class LibsvmStream:
         for X, y in self._blocks():
             labels.add(y)
             yield X
-
-    def levels(self, j: int) -> dict[float, str]:
-        """Return an empty dictionary, because LIBSVM files contain only numbers and no categories."""
-        return {}
 
     def later_pass(self) -> Iterator[csr_array]:
         return (X for X, _ in self._blocks())

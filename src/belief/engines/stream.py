@@ -21,8 +21,7 @@ import numpy as np
 from belief._utils.system import allocate_file
 from belief.data.arrow import Batch
 from belief.data.labels import Labels
-from belief.data.source import ArraySource, as_read_only, is_sparse
-from belief.data.stream import Stream
+from belief.data.source import ArraySource, Stream, as_read_only, is_sparse
 from belief.engines.block import block_engine
 from belief.engines.block.dense import DenseEngine
 from belief.engines.block.describing import Describer

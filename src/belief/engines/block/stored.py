@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from belief.data.source import GatherSource, Source
+from belief.data.source import Source
 from belief.engines.block.threads import Threads, spans
 from belief.method.arrays import Array
 
@@ -25,7 +25,7 @@ COPY_BYTES = 2**23  # bytes that a thread copies at a time
 MAX_MEMORY_SHARE = 0.6  # share of the free device memory that rows may use
 
 
-class TensorSource(GatherSource):
+class TensorSource(Source):
     """A source of rows that are on a device already, in any float type.
 
     Rows that are requested as arrays are copied to the host.
@@ -34,9 +34,6 @@ class TensorSource(GatherSource):
     def __init__(self, values: Tensor) -> None:
         self.values = values
         self.n_rows, self.n_features = values.shape
-
-    def max_abs_integer(self, j: int) -> int:
-        return 0
 
     def _gather(self, ids: Array, columns: slice | Array) -> Array:
         at = columns if isinstance(columns, slice) else torch.tensor(columns, device=self.values.device)
