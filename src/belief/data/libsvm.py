@@ -15,7 +15,7 @@ import zlib
 from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from belief.method.arrays import Array
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 _OPENERS: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+BLOCK_BYTES = 2**25
 _INT32_MAX = 2**31 - 1
 
 
@@ -36,13 +37,29 @@ def read_libsvm(
     *,
     n_features: int | None = None,
     zero_based: bool | Literal["auto"] = "auto",
-    block_bytes: int = 2**25,
+    block_bytes: int = BLOCK_BYTES,
     dtype: npt.DTypeLike = np.float32,
 ) -> Iterator[tuple[csr_array, Array]]:
-    """Read LIBSVM files block by block, in the order of `paths`.
+    """Read LIBSVM files block by block; yield the rows and the labels of each block.
 
-    If `n_features` is None or `zero_based` is "auto", an additional first pass over the files determines them. To read
-    the files only once, pass both, or use `load_libsvm`.
+    The parameters and the blocks are as in `load_libsvm`. If `n_features` is None or `zero_based` is "auto", an
+    additional first pass over the files determines them.
+    """
+    files = _check_arguments(paths, n_features, zero_based, block_bytes, dtype)
+    return _read(files, n_features, zero_based, block_bytes, np.dtype(dtype))
+
+
+def load_libsvm(
+    paths: Paths,
+    *,
+    n_features: int | None = None,
+    zero_based: bool | Literal["auto"] = "auto",
+    block_bytes: int = BLOCK_BYTES,
+    dtype: npt.DTypeLike = np.float32,
+) -> tuple[list[csr_array], Array]:
+    r"""Load LIBSVM files into memory, as a list of blocks of rows and an array of labels.
+
+    The files are read once, and no block is copied. All blocks have the same number of columns.
 
     Parameters
     ----------
@@ -57,13 +74,13 @@ def read_libsvm(
     dtype : float32 or float64
         The type of the values. For float32, text is parsed as float64 and then rounded.
 
-    Yields
-    ------
-    X : csr_array of shape (n_rows_of_block, n_features)
+    Returns
+    -------
+    blocks : list of csr_array
         Rows with sorted indices and no duplicates. Explicit zeros in the file are stored. The indices are int32 if
         n_features < 2**31, else int64.
     y : array of float64
-        The labels of the rows.
+        The labels of the rows of all blocks.
 
     Raises
     ------
@@ -71,42 +88,6 @@ def read_libsvm(
         If a line is invalid, with the file and the line number; or if a file has no rows.
     FileNotFoundError
         If one of the files does not exist. This is checked before any file is read.
-    """
-    files = _check_paths(paths)
-    dtype = _check_options(n_features, zero_based, block_bytes, dtype)
-    return _read(files, n_features, zero_based, block_bytes, dtype)
-
-
-def load_libsvm(
-    paths: Paths,
-    *,
-    n_features: int | None = None,
-    zero_based: bool | Literal["auto"] = "auto",
-    block_bytes: int = 2**25,
-    dtype: npt.DTypeLike = np.float32,
-) -> tuple[list[csr_array], Array]:
-    r"""Load LIBSVM files into memory, as a list of blocks of rows and an array of labels.
-
-    The files are read once, and no block is copied. All blocks have the same number of columns.
-
-    Parameters
-    ----------
-    paths : str, path, or sequence of those
-        Plain text, or compressed if the name ends in .gz, .bz2 or .xz.
-    n_features : int, optional
-        The number of columns. None: determined by the largest index.
-    zero_based : bool or "auto"
-        True if the indices in the files start at 0, False if they start at 1. "auto": True if an index 0 occurs.
-    block_bytes : int
-        The approximate size of a block as text.
-    dtype : float32 or float64
-        The type of the values.
-
-    Returns
-    -------
-    blocks : list of csr_array
-    y : array of float64
-        The labels of the rows of all blocks.
 
     Examples
     --------
@@ -117,43 +98,35 @@ def load_libsvm(
     >>> blocks[0].toarray().tolist(), y.tolist()
     ([[0.5, 0.0, 2.0], [0.0, 1.0, 0.0]], [1.0, -1.0])
     """
-    files = _check_paths(paths)
-    dtype = _check_options(n_features, zero_based, block_bytes, dtype)
-    limits = _Limits.of(n_features, zero_based, dtype)
+    files = _check_arguments(paths, n_features, zero_based, block_bytes, dtype)
+    limits = _Limits.of(n_features, zero_based, np.dtype(dtype))
     blocks = [block for file in files for block in _parse_file(file, block_bytes, limits)]
     low, high = min(block.low for block in blocks), max(block.high for block in blocks)
     base = _first_index(zero_based, low)
     if n_features is not None and high - base >= n_features:
         # with an index 0, the largest index is beyond n_features: read again for an error that names the line
-        deque(_read(files, n_features, True, block_bytes, dtype), maxlen=0)
+        deque(_read(files, n_features, True, block_bytes, np.dtype(dtype)), maxlen=0)
     width = _count_features(n_features, high, base, files)
     return [block.csr(base, width) for block in blocks], np.concatenate([block.labels for block in blocks])
 
 
-def find_shape(paths: Paths, block_bytes: int = 2**25) -> tuple[int, bool]:
+def find_shape(files: list[Path]) -> tuple[int, bool]:
     """Read LIBSVM files; return their number of columns, and whether their indices start at 0."""
-    files = _check_paths(paths)
-    low, high = _scan(files, block_bytes, _Limits.of(None, "auto", np.dtype(np.float64)))
+    low, high = _scan(files, BLOCK_BYTES, _Limits.of(None, "auto", np.dtype(np.float64)))
     base = _first_index("auto", low)
     return _count_features(None, high, base, files), base == 0
 
 
-# --- arguments ---
-
-
-def _check_paths(paths: Paths) -> list[Path]:
-    """Return the paths as a list; raise an error if there are none, or if a file does not exist."""
+def _check_arguments(
+    paths: Paths, n_features: object, zero_based: object, block_bytes: object, dtype: npt.DTypeLike
+) -> list[Path]:
+    """Return the paths as a list; raise an error if an option is invalid, or if a file does not exist."""
     files = [Path(paths)] if isinstance(paths, str | os.PathLike) else [Path(path) for path in paths]
     if not files:
         raise ValueError("paths is empty. Pass at least one LIBSVM file.")
     for file in files:
         if not file.exists():
             raise FileNotFoundError(f"{file}: there is no such file or folder.")
-    return files
-
-
-def _check_options(n_features: object, zero_based: object, block_bytes: object, dtype: npt.DTypeLike) -> np.dtype[Any]:
-    """Return the NumPy dtype of the values; raise a ValueError if any of the options is invalid."""
     if n_features is not None and not (is_integer(n_features) and n_features > 0):  # type: ignore[operator]
         raise ValueError(f"n_features must be a positive integer or None; got {n_features!r}.")
     if not (isinstance(zero_based, bool) or (isinstance(zero_based, str) and zero_based == "auto")):
@@ -162,7 +135,7 @@ def _check_options(n_features: object, zero_based: object, block_bytes: object, 
         raise ValueError(f"block_bytes must be a positive integer; got {block_bytes!r}.")
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32 or float64; got {dtype!r}.")
-    return np.dtype(dtype)
+    return files
 
 
 # --- blocks ---
@@ -248,7 +221,17 @@ def _chunks(file: Path, size: int) -> Iterator[bytes]:
     opener = _OPENERS.get(file.suffix.lower())
     with (opener or open)(file, "rb") as stream:
         parts: list[bytes] = []
-        while text := _read_piece(stream, size, file, compressed=opener is not None):
+        while True:
+            try:
+                text = stream.read(size)
+            except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+                if opener is None:
+                    raise
+                raise ValueError(
+                    f"{file}: the file is not a complete {file.suffix} file ({error}). Compress or download it again."
+                ) from error
+            if not text:
+                break
             cut = text.rfind(b"\n") + 1
             if cut:
                 yield b"".join([*parts, memoryview(text)[:cut]])
@@ -256,17 +239,6 @@ def _chunks(file: Path, size: int) -> Iterator[bytes]:
             parts.append(text[cut:])
         if any(parts):
             yield b"".join([*parts, b"\n"])
-
-
-def _read_piece(stream: BinaryIO, size: int, file: Path, compressed: bool) -> bytes:
-    try:
-        return stream.read(size)
-    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-        if not compressed:
-            raise
-        raise ValueError(
-            f"{file}: the file is not a complete {file.suffix} file ({error}). Compress or download it again."
-        ) from error
 
 
 def _parse_file(file: Path, size: int, limits: _Limits) -> Iterator[_Block]:
@@ -308,21 +280,17 @@ def _parse(text: bytes, limits: _Limits) -> _Block | int:
 
     wrong = np.zeros(0, np.int64)  # positions of invalid entries
     if not ascending:
-        indices, values, wrong = _sort_indices(indptr, indices, values, high)
+        X = csr_array((values, indices, indptr), shape=(len(indptr) - 1, high + 1))
+        X.sort_indices()
+        indices, values = X.indices, X.data
+        duplicates = np.flatnonzero(indices[1:] == indices[:-1]) + 1
+        wrong = duplicates[~np.isin(duplicates, indptr)]  # a row may begin with the last index of the row before
     if low < limits.low or high > limits.high:
         wrong = np.flatnonzero((indices < limits.low) | (indices > limits.high))
     elif n_slow or limits.dtype == np.float32:
         wrong = np.r_[wrong, np.flatnonzero(~np.isfinite(values))]
     rows = np.r_[np.searchsorted(indptr, wrong, side="right") - 1, np.flatnonzero(~np.isfinite(labels))]
     return int(starts[rows.min()]) if len(rows) else _Block(indptr, indices, values, labels, int(low), int(high))
-
-
-def _sort_indices(indptr: Array, indices: Array, values: Array, high: int) -> tuple[Array, Array, Array]:
-    """Sort the entries of each row by index; return the indices, the values, and the positions of duplicate indices."""
-    X = csr_array((values, indices, indptr), shape=(len(indptr) - 1, high + 1))
-    X.sort_indices()
-    duplicates = np.flatnonzero(X.indices[1:] == X.indices[:-1]) + 1
-    return X.indices, X.data, duplicates[~np.isin(duplicates, indptr)]
 
 
 # --- explanations of invalid lines ---
@@ -343,7 +311,7 @@ def _explain_invalid_line(line: bytes, limits: _Limits) -> str:
         index, colon, value = entry.partition(b":")
         if not colon or not re.fullmatch(rb"-?[0-9]+", index):
             return f"{_quoted(entry)} is not of the form index:value"
-        if wrong := _wrong_index(int(index[:4000]), limits) or _wrong_value(value, limits):
+        if wrong := _wrong_entry(int(index[:4000]), value, limits):
             return f"{_quoted(entry)} {wrong}"
         if index.startswith(b"-") or len(index) > 18:
             return f"{_quoted(entry)} has an invalid index. Indices are numbers of up to 18 digits"
@@ -353,7 +321,7 @@ def _explain_invalid_line(line: bytes, limits: _Limits) -> str:
     return f"{_quoted(line)} is not of the form label index:value index:value ..."
 
 
-def _wrong_index(index: int, limits: _Limits) -> str | None:
+def _wrong_entry(index: int, value: bytes, limits: _Limits) -> str | None:
     if index < 0:
         return f"has a negative index, but indices start at {limits.low}"
     if index < limits.low:
@@ -362,10 +330,6 @@ def _wrong_index(index: int, limits: _Limits) -> str | None:
         return f"has an index beyond n_features={limits.n_features}. The largest allowed index is {limits.high}"
     if index > limits.high:
         return f"has an index that is too large. The largest allowed index is {limits.high}"
-    return None
-
-
-def _wrong_value(value: bytes, limits: _Limits) -> str | None:
     if _NOT_FINITE.fullmatch(value):
         return "has a missing or infinite value, but sparse data must be finite. Remove the entry or the line"
     if not _NUMBER.fullmatch(value):

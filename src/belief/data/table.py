@@ -106,13 +106,9 @@ def find_labels(labels: Sequence[Any], names: Sequence[str]) -> list[Any] | None
 
 def as_blocks(X: Any) -> Sequence[Any]:
     """Return the blocks of X that are not empty. A single table is one block."""
-    if not (isinstance(X, Sequence) and len(X) and all(_is_block(x) for x in X)):
-        return [X]
-    return [block for block in X if block.shape[0]] or X[:1]
-
-
-def _is_block(x: Any) -> bool:
-    return getattr(x, "ndim", 0) == 2 or as_frame(x) is not None
+    if isinstance(X, Sequence) and len(X) and all(getattr(x, "ndim", 0) == 2 or as_frame(x) is not None for x in X):
+        return [block for block in X if block.shape[0]] or X[:1]
+    return [X]
 
 
 def as_frame(X: Any) -> nw.DataFrame[Any] | None:
@@ -212,7 +208,7 @@ def as_valid_csr(X: Any) -> csr_array:
     """Convert a sparse matrix of any format to CSR; raise a ValueError if its indices are invalid.
 
     The result shares the arrays of a CSR matrix. The indices are checked first, because SciPy does not check them and
-    would access memory outside the arrays.
+    would access memory outside the arrays; its `check_format` skips some checks if the matrix has no entries.
     """
     from scipy.sparse import csr_array
 
@@ -221,43 +217,29 @@ def as_valid_csr(X: Any) -> csr_array:
     try:
         if X.format in ("csr", "csc", "bsr"):
             X = copy(X)  # a shallow copy, because the check may replace arrays of X
-            _check_compressed(X)
-        else:
-            X = _as_coordinates(X)
+            for name in ("indptr", "indices"):
+                if getattr(X, name).dtype.kind not in "iu":
+                    raise ValueError(f"{name} must be integers")
+            if np.any(np.diff(X.indptr.astype(np.int64, copy=False)) < 0):
+                raise ValueError("indptr must not decrease")
+            if X.format == "bsr" and (X.shape[0] % X.blocksize[0] or X.shape[1] % X.blocksize[1]):
+                raise ValueError(f"the shape {X.shape} is not a multiple of the block size {X.blocksize}")
+            X.check_format(full_check=True)
+            return csr_array(X)
+        if X.format == "lil":
+            if not len(X.rows) == len(X.data) == X.shape[0]:
+                raise ValueError("the number of lists is not the number of rows")
+            if any(len(columns) != len(values) for columns, values in zip(X.rows, X.data, strict=True)):
+                raise ValueError("the numbers of indices and values of a row differ")
+        X = X.tocoo()
+        if not len(X.row) == len(X.col) == len(X.data):
+            raise ValueError("row, col and data must have equal lengths")
+        for indices, size in ((X.row, X.shape[0]), (X.col, X.shape[1])):
+            if indices.dtype.kind not in "iu" or (len(indices) and not 0 <= indices.min() <= indices.max() < size):
+                raise ValueError(f"indices must be integers from 0 to {size - 1}")
         return csr_array(X)
     except (ValueError, TypeError, IndexError, AttributeError, OverflowError) as error:
         raise ValueError(f"X is not a valid sparse matrix: {error}.") from None
-
-
-def _check_compressed(X: Any) -> None:
-    """Raise an error if a CSR, CSC or BSR matrix is invalid.
-
-    SciPy's `check_format` is not sufficient, because it skips some checks if the matrix has no entries.
-    """
-    for name in ("indptr", "indices"):
-        if getattr(X, name).dtype.kind not in "iu":
-            raise ValueError(f"{name} must be integers")
-    if np.any(np.diff(X.indptr.astype(np.int64, copy=False)) < 0):
-        raise ValueError("indptr must not decrease")
-    if X.format == "bsr" and (X.shape[0] % X.blocksize[0] or X.shape[1] % X.blocksize[1]):
-        raise ValueError(f"the shape {X.shape} is not a multiple of the block size {X.blocksize}")
-    X.check_format(full_check=True)
-
-
-def _as_coordinates(X: Any) -> Any:
-    """Convert a COO, DIA, DOK or LIL matrix to COO; raise an error if it is invalid."""
-    if X.format == "lil":
-        if not len(X.rows) == len(X.data) == X.shape[0]:
-            raise ValueError("the number of lists is not the number of rows")
-        if any(len(columns) != len(values) for columns, values in zip(X.rows, X.data, strict=True)):
-            raise ValueError("the numbers of indices and values of a row differ")
-    X = X.tocoo()
-    if not len(X.row) == len(X.col) == len(X.data):
-        raise ValueError("row, col and data must have equal lengths")
-    for indices, size in ((X.row, X.shape[0]), (X.col, X.shape[1])):
-        if indices.dtype.kind not in "iu" or (len(indices) and not 0 <= indices.min() <= indices.max() < size):
-            raise ValueError(f"indices must be integers from 0 to {size - 1}")
-    return X
 
 
 def as_canonical_csr(X: csr_array) -> csr_array:
@@ -278,8 +260,13 @@ def as_2d_array(X: Any) -> Array:
     check_is_table(X)
     if np.ma.isMaskedArray(X):
         X = np.ma.filled(X.astype(np.float64), np.nan)
+    given = X
+    rows = X if isinstance(X, list | tuple) else ()
+    cells = (v for row in rows if isinstance(row, list | tuple) for v in row)
+    # In a NumPy array of strings, every cell would need as much memory as the longest text.
+    is_long = any(isinstance(v, str) and len(v) > MAX_FIXED_WIDTH for v in cells)
     try:
-        given, X = X, np.asarray(X, object if _has_long_text(X) else None) if not isinstance(X, np.memmap) else X
+        X = X if isinstance(X, np.memmap) else np.asarray(X, object if is_long else None)
     except ValueError:
         raise ValueError("X is not a table: its rows have different lengths. Pass rows of equal length.") from None
     if X.dtype.kind in "US" and not hasattr(given, "dtype"):
@@ -294,16 +281,6 @@ def as_2d_array(X: Any) -> Array:
     if X.dtype == np.longdouble:
         X = X.astype(np.float64)
     return X
-
-
-def _has_long_text(X: Any) -> bool:
-    """Return True if X is a list of rows that contain a long text.
-
-    In a NumPy array of strings, every cell would need as much memory as this text.
-    """
-    rows = X if isinstance(X, list | tuple) else ()
-    cells = (v for row in rows if isinstance(row, list | tuple) for v in row)
-    return any(isinstance(v, str) and len(v) > MAX_FIXED_WIDTH for v in cells)
 
 
 def _open_arrays(arrays: list[Array], discrete_features: Any, names: Sequence[str] | None, leave_out: bool) -> Opened:
@@ -402,9 +379,7 @@ def _shared_array(frame: nw.DataFrame[Any]) -> Array | None:
     if len(dtypes) > 1 or not dtypes <= {nw.Float32(), nw.Float64()}:
         return None
     head = frame[:2]  # two rows are enough to find out whether `to_numpy` makes a copy
-    if not np.shares_memory(head.to_numpy()[:, 0], head[:, 0].to_numpy()):
-        return None
-    return frame.to_numpy()
+    return frame.to_numpy() if np.shares_memory(head.to_numpy()[:, 0], head[:, 0].to_numpy()) else None
 
 
 Encoded = tuple[Array, list[Any] | None]  # (codes, categories), where code -1 is missing, or (numbers, None)
@@ -417,47 +392,42 @@ class _Column:
         self.name = name
         self.discrete = any(categories is not None for _, categories in blocks)
         if self.discrete:
-            blocks = [_without_numbers(values, categories) for values, categories in blocks]
+            blocks = [  # in a block without values, all codes are missing
+                (np.full(len(x), -1), []) if known is None and np.isnan(x).all() else (x, known) for x, known in blocks
+            ]
             if any(categories is None for _, categories in blocks):
                 raise ValueError(
                     f"{name} has numbers in one block of X and categories in another. Convert them to one type."
                 )
         categories = sorted({c for _, known in blocks for c in known or ()}, key=str)
         self.codes = {c: float(i) for i, c in enumerate(categories)}
-        self.blocks = [_recode(values, categories, self.codes) for values, categories in blocks]
+        dtype = np.float32 if len(categories) < 2**24 else np.float64
+        self.blocks = [  # the code -1 of missing values selects the last entry, NaN
+            values if known is None else np.array([*map(self.codes.__getitem__, known), np.nan], dtype)[values]
+            for values, known in blocks
+        ]
 
 
 # blocks, feature names, mask of the features with a discrete type, mask of the features declared discrete, columns
 Opened = tuple[list[Source], list[str] | None, Array, Array, list[_Column]]
 
 
-def _without_numbers(values: Array, categories: list[Any] | None) -> Encoded:
-    """Convert a block of a categorical column to category codes if all its values are missing.
-
-    Such a block was read as numbers. Other blocks are returned unchanged.
-    """
-    if categories is None and np.isnan(values).all():
-        return np.full(len(values), -1), []
-    return values, categories
-
-
-def _recode(values: Array, categories: list[Any] | None, codes: dict[Any, float]) -> Array:
-    if categories is None:
-        return values
-    dtype = np.float32 if len(codes) < 2**24 else np.float64
-    # The code -1 of missing values selects the last entry, NaN.
-    return np.array([codes[c] for c in categories] + [np.nan], dtype)[values]
-
-
 def _encode_blocks(blocks: list[Any], name: str) -> list[Encoded]:
-    """Encode the blocks of a column, each as numbers or as codes and categories."""
-    times = [_as_times(block) for block in blocks]
-    if all(block is not None for block in times):
-        return _encode_times(times)  # type: ignore[arg-type]
-    return [
-        _encode_series(block, name) if isinstance(block, nw.Series) else _encode_objects(block, name)
-        for block in blocks
-    ]
+    """Encode the blocks of a column, each as numbers or as codes and categories.
+
+    Dates and times become days since the first one, and durations become seconds.
+    """
+    times: list[Any] = [_as_times(block) for block in blocks]
+    if any(x is None for x in times):
+        return [
+            _encode_series(block, name) if isinstance(block, nw.Series) else _encode_objects(block, name)
+            for block in blocks
+        ]
+    numbers = [np.where(np.isnat(x), np.nan, x.astype(np.int64).astype(np.float64)) for x in times]
+    if times[0].dtype.kind == "m":
+        return [(x / MICROSECONDS, None) for x in numbers]
+    origin = next((x[~np.isnan(x)][0] for x in numbers if not np.isnan(x).all()), 0.0)
+    return [((x - origin) / MICROSECONDS / SECONDS_PER_DAY, None) for x in numbers]
 
 
 def _as_times(block: Any) -> Array | None:
@@ -491,19 +461,20 @@ def _without_zone(value: date | timedelta | time) -> Any:
     return value
 
 
-def _encode_times(blocks: list[Array]) -> list[Encoded]:
-    """Encode dates and times as days since the first one, and durations as seconds."""
-    numbers = [np.where(np.isnat(x), np.nan, x.astype(np.int64).astype(np.float64)) for x in blocks]
-    if blocks[0].dtype.kind == "m":
-        return [(x / MICROSECONDS, None) for x in numbers]
-    origin = next((x[~np.isnan(x)][0] for x in numbers if not np.isnan(x).all()), 0.0)
-    return [((x - origin) / MICROSECONDS / SECONDS_PER_DAY, None) for x in numbers]
-
-
 def _encode_series(series: nw.Series[Any], name: str) -> Encoded:
     dtype = series.dtype
     if isinstance(dtype, nw.String | nw.Categorical | nw.Enum):
-        return _factorize(series)
+        categories = series.drop_nulls().unique().to_list()
+        if not categories:
+            return np.full(len(series), -1), []
+        native = series.to_native()
+        if hasattr(native, "factorize"):  # pandas
+            codes, found = native.factorize()
+            return codes, list(found)
+        codes = series.cast(nw.String).replace_strict(
+            [str(c) for c in categories], list(range(len(categories))), return_dtype=nw.Int64
+        )
+        return codes.fill_null(-1).to_numpy(), categories
     if isinstance(dtype, nw.Boolean):
         return series.cast(nw.Int64).fill_null(-1).to_numpy(), [False, True]
     if dtype.is_numeric():
@@ -515,20 +486,6 @@ def _encode_series(series: nw.Series[Any], name: str) -> Encoded:
     if isinstance(dtype, nw.Object):
         return _encode_objects(series.to_numpy(), name)
     raise ValueError(f"{name} has the type {dtype}, which is neither numeric nor text. Convert it, or drop it.")
-
-
-def _factorize(series: nw.Series[Any]) -> Encoded:
-    categories = series.drop_nulls().unique().to_list()
-    if not categories:
-        return np.full(len(series), -1), []
-    native = series.to_native()
-    if hasattr(native, "factorize"):  # pandas
-        codes, found = native.factorize()
-        return codes, list(found)
-    codes = series.cast(nw.String).replace_strict(
-        [str(c) for c in categories], list(range(len(categories))), return_dtype=nw.Int64
-    )
-    return codes.fill_null(-1).to_numpy(), categories
 
 
 def _encode_objects(values: Array, name: str) -> Encoded:
