@@ -21,8 +21,7 @@ from belief.data.containers import (
     stream_rows,
     unwrap,
 )
-from belief.data.damaged import check_frame
-from belief.data.kinds import as_target, check_not_swapped, describe_kind
+from belief.data.kinds import as_target, check_frame, check_not_swapped, describe_kind
 from belief.data.relations import Relation, open_relation
 from belief.data.remote import RemoteFiles, delete_with, expand_wildcards, is_remote
 from belief.data.source import Stream, is_sparse

@@ -13,8 +13,8 @@ import numpy as np
 
 from belief._utils.validation import is_integer, is_real
 from belief._utils.warnings import warn
-from belief.data.damaged import check_column
 from belief.data.diagnostics import are_numbers, shorten, warn_of_similar_classes
+from belief.data.kinds import check_column
 from belief.data.source import is_sparse
 from belief.method.arrays import Array, unique_ids
 from belief.method.targets import CLASSIFICATION, REGRESSION, TASKS, Target, make_class_target, make_numeric_target

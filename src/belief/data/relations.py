@@ -21,8 +21,7 @@ import narwhals as nw
 from belief._utils.optional import import_optional
 from belief._utils.warnings import warn
 from belief.data.arrow import pyarrow
-from belief.data.damaged import check_arrow
-from belief.data.kinds import describe_kind
+from belief.data.kinds import check_arrow, describe_kind
 from belief.data.source import is_sparse
 from belief.data.table import as_frame, check_unique_names
 

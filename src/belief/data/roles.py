@@ -14,8 +14,8 @@ import numpy as np
 from belief._utils.validation import is_integer
 from belief.data.columns import ColumnSelection, is_column
 from belief.data.containers import is_anndata
-from belief.data.damaged import check_frame
 from belief.data.inputs import TableBlock
+from belief.data.kinds import check_frame
 from belief.data.labels import as_array, is_missing
 from belief.data.source import is_sparse
 from belief.data.stream import TableStream

@@ -27,11 +27,9 @@ from belief.data.arrow import (
 )
 from belief.data.columns import PANDAS_INDEX, ColumnSelection, find_columns, parse_discrete_features
 from belief.data.containers import ANNDATA_ENDINGS, ArrayStream, open_anndata_file
-from belief.data.diagnostics import suggest_csv_options
+from belief.data.diagnostics import MAX_FREE_TEXT_ROWS, is_free_text, suggest_csv_options, warn_of_left_out
 from belief.data.files import ChangeDetector, find_files
 from belief.data.labels import Labels, as_array
-from belief.data.leaving_out import MAX_ROWS as MAX_FREE_TEXT_ROWS
-from belief.data.leaving_out import is_free_text, warn_of_left_out
 from belief.data.readers import ColumnarFiles, CsvFiles, TableReader
 from belief.data.relations import Relation
 from belief.data.source import Stream, prefetch

@@ -20,12 +20,9 @@ import numpy as np
 from belief._utils.system import total_memory
 from belief.data.arrow import MICROSECONDS, SECONDS_PER_DAY
 from belief.data.columns import parse_discrete_features
-from belief.data.damaged import check_frame
-from belief.data.diagnostics import warn_of_numbers_as_text
-from belief.data.kinds import ACCEPTED, check_is_table
+from belief.data.diagnostics import MAX_FREE_TEXT_ROWS, is_free_text, warn_of_left_out, warn_of_numbers_as_text
+from belief.data.kinds import ACCEPTED, check_frame, check_is_table
 from belief.data.labels import MAX_FIXED_WIDTH, is_missing
-from belief.data.leaving_out import MAX_ROWS as MAX_FREE_TEXT_ROWS
-from belief.data.leaving_out import is_free_text, warn_of_left_out
 from belief.data.source import (
     ArraySource,
     BlockSource,

@@ -11,7 +11,7 @@ import numpy as np
 
 from belief._utils.validation import did_you_mean
 from belief.data.columns import parse_discrete_features
-from belief.data.leaving_out import warn_of_left_out
+from belief.data.diagnostics import warn_of_left_out
 from belief.engines.spark.blocks import TableSpec
 from belief.engines.spark.parquet import VECTOR, FileRows, is_bare_scan, position_columns
 from belief.engines.spark.reading import Reader
