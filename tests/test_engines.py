@@ -14,7 +14,7 @@ from pool_cluster import pool, pool_engine
 from scipy.sparse import csr_array
 from spark_sessions import start_session
 
-from belief.data.labels import read_target
+from belief.data.labels import read_labels
 from belief.engines.block import local_engine, table_engine
 from belief.engines.block.small import SmallEngine
 from belief.engines.records import flatten
@@ -352,7 +352,7 @@ NUMERIC = {
 @pytest.mark.usefixtures("_stopped_at_the_end")
 @pytest.mark.parametrize("name", NUMERIC if "SPARK_REMOTE" not in os.environ else ["Spark, files"])
 def test_belief_with_numeric_targets(name):
-    target, ranks = read_target(NUMBERS, M, "auto")
+    target, ranks = read_labels(NUMBERS, M, "auto").target()
     with NUMERIC[name]() as engine, table_engine(in_memory(PLAIN), target, ranks, DISCRETE) as right:
         got, wanted = traced.run(engine, SETTINGS), traced.run(right, SETTINGS)
         assert engine.target.task == "regression"

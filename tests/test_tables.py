@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import belief
-from belief.data.labels import encode_labels
+from belief.data.labels import read_labels
 
 rng = np.random.default_rng(1)
 M = 120
@@ -182,8 +182,8 @@ def test_memory_overhead_does_not_grow_with_rows():
     ],
     ids=["all of int8", "the last of uint64", "the first of int64", "uint8", "far apart"],
 )  # fmt: skip
-def test_encode_labels_keeps_order_and_type_of_integers(y):
-    classes, labels = encode_labels(y, len(y))
+def test_encode_classes_keeps_order_and_type_of_integers(y):
+    classes, labels = read_labels(y, len(y), "classification").encode_classes()
     expected, places = np.unique(y, return_inverse=True)
     np.testing.assert_array_equal(classes, expected)
     assert classes.dtype == y.dtype

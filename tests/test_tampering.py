@@ -15,7 +15,7 @@ from effort import THOROUGH
 
 import belief
 from belief.cli import commands as cli
-from belief.data.labels import encode_labels
+from belief.data.labels import read_labels
 from belief.data.table import open_table
 from belief.engines.block import table_engine
 from belief.engines.checkpoint import CHECKSUM_SIZE, DESCRIPTION, Checkpoint
@@ -84,7 +84,7 @@ class Reader:
         X, y = table()
         self.settings = Settings(n_features_to_select=2, random_state=0, n_neighbors=3)
         opened = open_table(X)
-        classes, labels = encode_labels(y, M)
+        classes, labels = read_labels(y, M, "classification").encode_classes()
         with table_engine(
             opened.source, make_class_target(classes, labels), labels, opened.discrete, Resources()
         ) as engine:

@@ -13,7 +13,7 @@ import numpy as np
 
 from belief._utils.validation import is_count
 from belief.baselines.base import Baseline, make_data_check, read_values, require_dense
-from belief.data.labels import encode_labels
+from belief.data.labels import read_labels
 from belief.data.table import open_table
 from belief.engines.block.dense import DenseEngine
 from belief.engines.resources import Resources
@@ -121,7 +121,7 @@ class Simba(Baseline):
         )
         table = open_table(X, self.discrete_features)
         source = require_dense(table, "Simba")
-        self.classes_, labels = encode_labels(y, source.n_rows)
+        self.classes_, labels = read_labels(y, source.n_rows, "classification").encode_classes()
         with DenseEngine(source, labels, table.discrete, Resources()) as engine:
             summary = engine.describe()
             make_data_check(settings, table.names)(summary, make_class_target(self.classes_, labels))

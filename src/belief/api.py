@@ -14,7 +14,7 @@ from belief._utils.names import DefaultNames
 from belief._utils.warnings import warn
 from belief.data.columns import ColumnSelection, as_columns, find_columns
 from belief.data.inputs import describe_origin, name_columns, open_input, resolve_label
-from belief.data.labels import check_task, read_target
+from belief.data.labels import check_task, read_labels
 from belief.data.roles import Roles
 from belief.data.source import Stream
 from belief.data.table import Table, open_table
@@ -299,7 +299,7 @@ def open_engine(
     if isinstance(X, Stream):
         return StreamEngine(X, X.target_name, resources, storage, task), X
     table = open_table(X, discrete_features, names, leave_out=True)
-    target, targets = read_target(y, table.source.n_rows, task)
+    target, targets = read_labels(y, table.source.n_rows, task).target()
     return table_engine(table.source, target, targets, table.discrete, resources), table
 
 

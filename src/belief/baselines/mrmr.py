@@ -16,7 +16,7 @@ import numpy as np
 from belief._utils.validation import is_count, one_of
 from belief.baselines.base import Baseline, make_data_check, require_dense
 from belief.baselines.information import information
-from belief.data.labels import encode_labels
+from belief.data.labels import read_labels
 from belief.data.table import open_table
 from belief.engines.block.dense import DenseEngine
 from belief.engines.block.threads import spans
@@ -25,7 +25,7 @@ from belief.engines.resources import Resources
 from belief.method.arrays import Array
 from belief.method.selection import Selection
 from belief.method.settings import Settings
-from belief.method.targets import make_class_target
+from belief.method.targets import CLASSIFICATION, make_class_target
 
 CHUNK = 64  # columns that are read or measured at once
 
@@ -189,7 +189,7 @@ class MRMR(Baseline):
         settings = validate_settings(self)
         table = open_table(X, self.discrete_features)
         source = require_dense(table, "MRMR")
-        self.classes_, labels = encode_labels(y, source.n_rows)
+        self.classes_, labels = read_labels(y, source.n_rows, CLASSIFICATION).encode_classes()
         resources = Resources(self.n_jobs)
         with DenseEngine(source, labels, table.discrete, resources) as engine:
             make_data_check(settings, table.names)(engine.describe(), make_class_target(self.classes_, labels))

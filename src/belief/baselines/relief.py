@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.utils import ClassifierTags, RegressorTags, Tags
 
 from belief.baselines.base import Baseline, make_data_check
-from belief.data.labels import encode_labels, read_numbers
+from belief.data.labels import read_labels
 from belief.data.table import Table, open_table
 from belief.engines.block import local_engine, table_engine
 from belief.engines.block.threads import spans
@@ -33,7 +33,7 @@ from belief.method.relevance import mean, relevance, sort_by_weight, subtract_hi
 from belief.method.selection import Selection
 from belief.method.settings import Settings
 from belief.method.summary import Summary
-from belief.method.targets import Classes, Numeric, Target
+from belief.method.targets import CLASSIFICATION, REGRESSION, Classes, Numeric, Target
 
 MAX_PAIR_BYTES = 2**27  # memory for the differences of pairs, which are squared before they are summed
 
@@ -271,7 +271,7 @@ class ReliefF(_Neighbourhood):
     _squared = False  # sum diff² instead of diff
 
     def _read_targets(self, y: Any, n_rows: int) -> Array:
-        self.classes_, labels = encode_labels(y, n_rows)
+        self.classes_, labels = read_labels(y, n_rows, CLASSIFICATION).encode_classes()
         return labels
 
     def _weights(self, table: Table, targets: Array, settings: Settings) -> tuple[Array, Array]:
@@ -370,7 +370,7 @@ class RReliefF(_Neighbourhood):
     """
 
     def _read_targets(self, y: Any, n_rows: int) -> Array:
-        return read_numbers(y, n_rows)
+        return read_labels(y, n_rows, REGRESSION).to_numbers()
 
     def _weights(self, table: Table, targets: Array, settings: Settings) -> tuple[Array, Array]:
         y = targets - targets.min()

@@ -15,7 +15,7 @@ from belief.baselines.base import make_data_check, read_values
 from belief.comparison.selectors import Part
 from belief.data.arrow import Batch
 from belief.data.inputs import OpenedInput
-from belief.data.labels import Labels, read_numbers, read_target
+from belief.data.labels import Labels, read_labels
 from belief.data.source import ArraySource, SparseSource, Stream, is_sparse
 from belief.data.table import open_table
 from belief.engines.block.dense import DenseEngine
@@ -45,9 +45,10 @@ def sample_rows(
     else:
         table = open_table(X, discrete_features, numbered, leave_out=True)
         n_rows, F = table.source.n_rows, table.source.n_features
-        target, codes = read_target(y, n_rows, task)
+        labels = read_labels(y, n_rows, task)
+        target, codes = labels.target()
         ids = choose_rows(np.arange(n_rows), count_rows(F), seed)
-        y = (read_numbers(y, n_rows) if target.task == REGRESSION else codes)[ids]
+        y = (labels.to_numbers() if target.task == REGRESSION else codes)[ids]
         values, discrete, names = _values(table.source, ids), table.discrete, table.names
     names = list(names or DefaultNames(values.shape[1]))
     # The classes are numbered again, because the sample may not contain rows of every class.

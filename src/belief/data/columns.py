@@ -19,11 +19,6 @@ PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # the column in which pandas 
 CSV_OPTIONS = ("separator", "header", "encoding")
 
 
-def is_separator(text: str) -> bool:
-    """Return True if the CSV parser supports this text as the column separator."""
-    return len(text) == 1 and text.isascii() and text not in '"\r\n\0'
-
-
 @dataclass(frozen=True)
 class ColumnSelection:
     """Which columns of a table or of files to use, and how CSV files are formatted.
@@ -77,10 +72,13 @@ class ColumnSelection:
         discrete = self.discrete_features
         if discrete is None or (isinstance(discrete, str) and discrete != "auto"):
             object.__setattr__(self, "discrete_features", "auto" if discrete is None else [discrete])
-        if self.separator is not None and (not isinstance(self.separator, str) or not is_separator(self.separator)):
+        text = self.separator
+        if not (
+            text is None or (isinstance(text, str) and len(text) == 1 and text.isascii() and text not in '"\r\n\0')
+        ):
             raise ValueError(
-                f"separator must be one ASCII character other than a quote or a line break; got {self.separator!r}."
-                " Save the file with another separator."
+                f"separator must be one ASCII character other than a quote or a line break; got {text!r}. Save the file"
+                " with another separator."
             )
         if self.encoding is not None:
             check_encoding(self.encoding)
@@ -91,28 +89,11 @@ class ColumnSelection:
         changed = [f.name for f in options if getattr(self, f.name) != f.default]
         return changed + ["discrete_features"] * (not isinstance(self.discrete_features, str))
 
-    def has_positions(self) -> bool:
-        """Return True if the label or a column of `drop` or `candidates` is given by its position."""
-        return any(map(is_integer, (self.label, *self.drop, *self.candidates)))
-
     def with_names(self, names: Sequence[str], source: str = "X") -> ColumnSelection:
         """Return a copy in which positions are replaced by the names of the columns."""
-
-        def names_of(columns: Iterable[Any], option: str) -> tuple[str, ...]:
-            return tuple(names[j] for j in find_columns(columns, names, option, source))
-
-        label = None if self.label is None else names_of([self.label], "label")[0]
-        return replace(
-            self, label=label, drop=names_of(self.drop, "drop"), candidates=names_of(self.candidates, "candidates")
-        )
-
-    def with_positions(self, names: Sequence[str]) -> ColumnSelection:
-        """Return a copy in which names are replaced by the positions of the columns."""
-        label = None if self.label is None else find_columns([self.label], names, "label")[0]
-        drop, candidates = (
-            tuple(find_columns(getattr(self, option), names, option)) for option in ("drop", "candidates")
-        )
-        return replace(self, label=label, drop=drop, candidates=candidates)
+        given = {"label": [] if self.label is None else [self.label], "drop": self.drop, "candidates": self.candidates}
+        named = {o: tuple(names[j] for j in find_columns(given[o], names, o, source)) for o in given}
+        return replace(self, label=next(iter(named.pop("label")), None), **named)
 
     def feature_positions(self, names: Sequence[Any], source: str = "X") -> list[int]:
         """Return the positions of the features: all columns but the label, restricted by `drop` and `candidates`."""

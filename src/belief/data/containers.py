@@ -38,15 +38,6 @@ class Unwrapped:
     y: Any = None
     file: Path | None = None
 
-    def select(self, columns: ColumnSelection) -> tuple[Any, list[str] | None]:
-        """Return the chosen features and their names; None instead of names for all columns of an unnamed table."""
-        if not columns.drop and not columns.candidates and columns.label is None:
-            return self.X, self.names
-        names: Sequence[Any] = range(self.X.shape[1]) if self.names is None else self.names
-        positions = np.array(columns.feature_positions(names))
-        kept = [f"x{j}" if self.names is None else self.names[j] for j in positions]
-        return _take_columns(self.X, positions), kept
-
 
 def _take_columns(X: Any, positions: Array) -> Any:
     if is_on_disk(X):
@@ -84,7 +75,12 @@ def is_on_disk(X: Any) -> bool:
 def unwrap(X: Any, label: Any, layer: str | None) -> Unwrapped | None:
     """Return the contents of a container such as AnnData; None if X is not a container."""
     if is_anndata(X):
-        return _unwrap_anndata(X, label, layer)
+        rows = X.X if layer is None else _choose(X.layers, layer, "layer", "the layers of X")
+        if rows is None:
+            raise ValueError("X is an AnnData table without a matrix X. Name one of its layers with layer='name'.")
+        file = Path(X.filename) if getattr(X, "isbacked", False) else None
+        y = None if label is None else _choose(X.obs, label, "label", "X.obs")
+        return Unwrapped(_as_rows(rows), [str(name) for name in X.var_names], y, file)
     if layer is not None:
         raise ValueError(f"layer={layer!r} has no effect because X is not an AnnData table or file. Omit layer.")
     library, kind = type(X).__module__.partition(".")[0], type(X).__name__
@@ -131,15 +127,6 @@ def as_dense_columns(X: Any) -> Any:
 
 
 # --- AnnData ---
-
-
-def _unwrap_anndata(adata: Any, label: Any, layer: str | None) -> Unwrapped:
-    names = [str(name) for name in adata.var_names]
-    X = adata.X if layer is None else _choose(adata.layers, layer, "layer", "the layers of X")
-    if X is None:
-        raise ValueError("X is an AnnData table without a matrix X. Name one of its layers with layer='name'.")
-    file = Path(adata.filename) if getattr(adata, "isbacked", False) else None
-    return Unwrapped(_as_rows(X), names, None if label is None else _choose(adata.obs, label, "label", "X.obs"), file)
 
 
 def _choose(mapping: Any, name: Any, option: str, source: str) -> Any:
@@ -199,12 +186,17 @@ def stream_rows(table: Unwrapped, y: Any, columns: ColumnSelection) -> ArrayStre
     y : the target; None if the target is a column of the array
     columns : the columns to read
     """
+    X, names = table.X, table.names
+    known: Sequence[Any] = range(X.shape[1]) if names is None else names
     label = columns.label if table.y is None else None
     if label is not None:
-        (j,) = find_columns([label], range(table.X.shape[1]) if table.names is None else table.names, "label")
-        blocks = ArrayStream(_take_columns(table.X, np.array([j])), None, None, "auto").later_pass()
+        (j,) = find_columns([label], known, "label")
+        blocks = ArrayStream(_take_columns(X, np.array([j])), None, None, "auto").later_pass()
         y = np.concatenate([(block.toarray() if is_sparse(block) else block)[:, 0] for block in blocks])
-    return ArrayStream(*table.select(replace(columns, label=label)), y, columns.discrete_features, table.file)
+    if columns.drop or columns.candidates or label is not None:
+        positions = np.array(replace(columns, label=label).feature_positions(known))
+        X, names = _take_columns(X, positions), [f"x{j}" if names is None else names[j] for j in positions]
+    return ArrayStream(X, names, y, columns.discrete_features, table.file)
 
 
 class ArrayStream(Stream):

@@ -106,7 +106,14 @@ def open_input(
             return _open_remote(paths, y, columns, feature_names, layer)
         paths = [file for path in paths for file in expand_wildcards(path)]
         if [Path(p).suffix for p in paths] == [".npy"]:
-            X = _map_npy(Path(paths[0]))
+            if not Path(paths[0]).exists():
+                raise FileNotFoundError(f"{paths[0]}: there is no such file or folder.")
+            try:
+                X = np.load(paths[0], mmap_mode="r", allow_pickle=False)
+            except NUMPY_ERRORS:
+                raise ValueError(
+                    f"{paths[0]}: the file is not a valid NPY file of numbers. Write it with np.save."
+                ) from None
         elif Path(paths[0]).suffix in ANNDATA_ENDINGS and y is not None:
             return open_anndata_file(Path(paths[0]), columns, layer, as_target(y)), None, None
         else:
@@ -163,16 +170,6 @@ def _open_remote(urls: Sequence[Any], y: Any, columns: ColumnSelection, feature_
     return opened
 
 
-def _map_npy(path: Path) -> Any:
-    """Return a memory map of the array in an .npy file."""
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: there is no such file or folder.")
-    try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except NUMPY_ERRORS:
-        raise ValueError(f"{path}: the file is not a valid NPY file of numbers. Write it with np.save.") from None
-
-
 def _check_no_names(feature_names: Any, kind: str) -> None:
     if feature_names is not None:
         raise ValueError(f"feature_names has no effect because X is {kind}. Omit feature_names.")
@@ -198,13 +195,11 @@ def _select_from_table(X: Any, y: Any, columns: ColumnSelection, given: list[str
 
     `given` contains the user's names for the columns of an array; None if there are none.
     """
-    if given is not None:
-        columns = columns.with_positions(given)
     blocks = [TableBlock(block, f"block {i}") for i, block in enumerate(as_blocks(X))]
     names = blocks[0].names
-    features = columns.feature_positions(names)
+    features = columns.feature_positions(given or names)
     if columns.label is not None:
-        label = names[find_columns([columns.label], names, "label")[0]]
+        label = names[find_columns([columns.label], given or names, "label")[0]]
         found = [block.column(label) for block in blocks]
         y = found[0] if len(found) == 1 else np.concatenate([np.asarray(x) for x in found])
     rest = [block.columns([names[j] for j in features]) for block in blocks]

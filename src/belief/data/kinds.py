@@ -60,22 +60,18 @@ def check_is_table(X: Any) -> None:
 
 def check_not_swapped(X: Any, y: Any) -> None:
     """Raise a ValueError if X looks like a target and y like a table, because they were probably swapped."""
-    if y is None or count_dimensions(X) != 1 or count_dimensions(y) != 2:
-        return
-    if y.shape[1] > 1:
+    shapes = []
+    for data in (X, y):
+        try:
+            shape = getattr(data, "shape", ())
+        except Exception:  # such as a closed connection; the error is raised again, and reported, when X is read
+            shape = ()
+        shapes.append(shape if isinstance(shape, tuple) else ())
+    if len(shapes[0]) == 1 and len(shapes[1]) == 2 and shapes[1][1] > 1:
         raise ValueError(
-            f"X has one dimension and y has {y.shape[1]} columns: they look swapped. Pass the table as X and the target"
-            " as y."
+            f"X has one dimension and y has {shapes[1][1]} columns: they look swapped. Pass the table as X and the"
+            " target as y."
         )
-
-
-def count_dimensions(X: Any) -> int:
-    """Return the number of dimensions of an array, a Series or a DataFrame; 0 for other objects."""
-    try:
-        shape = getattr(X, "shape", ())
-    except Exception:  # such as a closed connection; the error is raised again, and reported, when X is read
-        return 0
-    return len(shape) if isinstance(shape, tuple) else 0
 
 
 def as_target(y: Any) -> Any:

@@ -51,7 +51,8 @@ class Labels:
 
     def add(self, y: Any) -> None:
         """Add the targets of the next rows."""
-        self.is_categorical |= has_categorical_type(y)
+        series = None if isinstance(y, np.ndarray) else nw.from_native(y, series_only=True, pass_through=True)
+        self.is_categorical |= isinstance(series, nw.Series) and isinstance(series.dtype, nw.Categorical | nw.Enum)
         y = as_array(y)
         if y.ndim == 2 and y.shape[1] == 1:
             y = y[:, 0]
@@ -107,9 +108,9 @@ class Labels:
 
     def infer_task(self) -> str:
         """Infer the task from the values: regression if there are fractions or many whole numbers."""
-        values = self._distinct_values()
         if self.is_categorical:
             return CLASSIFICATION
+        values = np.unique(np.concatenate(self._values))
         if describe_regression_target(values, self.n_rows) is not None:
             return REGRESSION
         if values.dtype.kind not in "iuf" or len(values) <= MAX_CLASSES_WITHOUT_WARNING:
@@ -126,14 +127,20 @@ class Labels:
 
     def encode_classes(self) -> tuple[Array, Array]:
         """Return the sorted classes, and the class index of each row; raise a ValueError if the classes are invalid."""
-        values, classes = np.concatenate(self._values), self._distinct_values()
+        values = np.concatenate(self._values)
+        classes = np.unique(values)
         if len(classes) < 2:
             only = f", {shorten(repr(classes.tolist()[0]))}" if len(classes) else ""
             raise ValueError(
                 f"{self.name} has only one class{only}, but at least 2 classes are needed. Choose another target."
             )
-        if not self.is_categorical:
-            check_is_classification(classes, self.name, self.n_rows)
+        reason = None if self.is_categorical else describe_regression_target(classes, self.n_rows)
+        if reason is not None:
+            raise ValueError(
+                f"{self.name} looks like a regression target ({reason}; unknown label type: continuous), but classes"
+                f" are needed. If the function has the parameter task, pass task={REGRESSION!r}. Otherwise, bin the"
+                " numbers with sklearn.preprocessing.KBinsDiscretizer, or convert them to strings."
+            )
         check_class_count(classes, self.name, self.n_rows)
         warn_of_similar_classes(classes.tolist(), self.name)
         self.order = np.searchsorted(classes, values).astype(np.int32)
@@ -149,26 +156,9 @@ class Labels:
             raise ValueError(f"{self.name} is constant: all values are {y[0]:g}, so there is nothing to predict.")
         return y
 
-    def _distinct_values(self) -> Array:
-        return np.unique(np.concatenate(self._values))
 
-
-def read_target(y: Any, n_rows: int, task: str) -> tuple[Target, Array]:
-    """Return the target and an array with the class index or rank of each row; raise a ValueError if y is invalid."""
-    return _labels_of(y, n_rows, task).target()
-
-
-def read_numbers(y: Any, n_rows: int) -> Array:
-    """Return the target of a regression as floats; raise a ValueError if y is constant or not numeric."""
-    return _labels_of(y, n_rows, REGRESSION).to_numbers()
-
-
-def encode_labels(y: Any, n_rows: int) -> tuple[Array, Array]:
-    """Return the sorted classes of y, and the class index of each row; raise a ValueError if y has no valid classes."""
-    return _labels_of(y, n_rows, CLASSIFICATION).encode_classes()
-
-
-def _labels_of(y: Any, n_rows: int, task: str) -> Labels:
+def read_labels(y: Any, n_rows: int, task: str) -> Labels:
+    """Return the targets of all rows of a table in memory; raise a ValueError if y is not one target per row."""
     if y is None:
         raise ValueError("BELIEF requires y to be passed, but the target y is None. Pass the target of every row.")
     if is_sparse(y):
@@ -183,14 +173,6 @@ def check_task(task: Any) -> None:
     """Raise a ValueError if `task` is not the name of a task."""
     if not (isinstance(task, str) and task in TASKS):
         raise ValueError(f"task must be 'auto', 'classification' or 'regression'; got {task!r}.")
-
-
-def has_categorical_type(y: Any) -> bool:
-    """Return True if y is a categorical Series of pandas or polars, or an Arrow array of categories."""
-    if isinstance(y, np.ndarray):
-        return False
-    series = nw.from_native(y, series_only=True, pass_through=True)
-    return isinstance(series, nw.Series) and isinstance(series.dtype, nw.Categorical | nw.Enum)
 
 
 def as_array(y: Any) -> Array:
@@ -380,17 +362,6 @@ def describe_regression_target(values: Array, n_rows: int) -> str | None:
         kind = "numbers" if values.dtype.kind in "iuf" else "dates"
         return f"it has {len(values)} distinct {kind} in {n_rows} rows"
     return None
-
-
-def check_is_classification(classes: Array, name: str, n_rows: int) -> None:
-    """Raise a ValueError if classes look like a regression target."""
-    reason = describe_regression_target(classes, n_rows)
-    if reason is not None:
-        raise ValueError(
-            f"{name} looks like a regression target ({reason}; unknown label type: continuous), but classes are needed."
-            f" If the function has the parameter task, pass task={REGRESSION!r}. Otherwise, bin the numbers with"
-            " sklearn.preprocessing.KBinsDiscretizer, or convert them to strings."
-        )
 
 
 def check_class_count(classes: Array, name: str, n_rows: int) -> None:

@@ -51,7 +51,7 @@ class ColumnarFiles:
         found: list[Path] = []
         schemas = []
         for path in paths:
-            with self._rephrase_errors(path):
+            with rephrase_errors(path, self._kind):
                 part = dataset.dataset(
                     [str(file) for file in list_files(path)],
                     format={"arrow": "ipc"}.get(kind, kind),
@@ -60,7 +60,7 @@ class ColumnarFiles:
                 )
             for fragment in part.get_fragments():
                 file = Path(fragment.path)
-                with self._rephrase_errors(file):
+                with rephrase_errors(file, self._kind):
                     schemas.append((file, fragment.physical_schema))
                 partition_keys[file] = dataset.get_partition_keys(fragment.partition_expression)
                 found.append(file)
@@ -70,9 +70,6 @@ class ColumnarFiles:
         self._changes = ChangeDetector(files, parquet_stamp if kind == "parquet" else file_stamp)
         check_same_columns([(path, sorted(schema.names)) for path, schema in schemas if path in files])
         self.schema = self._unify(schemas)
-
-    def _rephrase_errors(self, path: Path) -> Any:
-        return rephrase_errors(path, self._kind)
 
     def _unify(self, schemas: Sequence[tuple[Path, Any]]) -> Any:
         """Return a common schema for all files. A column of integers in some files and floats in others gets floats."""
@@ -93,7 +90,7 @@ class ColumnarFiles:
         n_rows = max(1, min(self.max_batch_rows, self.batch_bytes // (4 * max(1, len(columns)))))
         types = [self.schema.field(name).type for name in columns]
         for path, keys in self._files:
-            with self._rephrase_errors(path), self._changes.reading(path):
+            with rephrase_errors(path, self._kind), self._changes.reading(path):
                 for batch in self._read(path, [name for name in columns if name not in keys], n_rows):
                     batch.validate(full=True)  # offsets or indices of a damaged file may point outside its buffers
                     arrays = [_column(batch, name, kind, keys) for name, kind in zip(columns, types, strict=True)]
@@ -142,7 +139,10 @@ class CsvFiles:
     def __init__(self, paths: Sequence[Path], columns: ColumnSelection, text: Sequence[str]) -> None:
         self.first, self._paths, self._columns = paths[0], paths, columns
         self._changes = ChangeDetector(paths)
-        self._encodings = {path: columns.encoding or _detect_encoding(path) for path in paths}
+        self._encodings = {}
+        for path in paths:
+            with rephrase_errors(path, "CSV"):  # errors of damaged compressed files
+                self._encodings[path] = columns.encoding or detect_encoding(path)
         self._names = self._read_names(paths[0])
         check_same_columns([(path, self._read_names(path)) for path in paths], self._suggestion(paths[0]))
         self._sample: dict[str, Any]  # the first rows of the text columns
@@ -177,23 +177,19 @@ class CsvFiles:
         lines = islice(
             read_first_lines(self.first, separator, encoding, self.block_bytes), int(self._columns.header), None
         )
-        while (cells := self._next_line(lines)) is not None:
+        while True:
+            try:
+                cells = next(lines, None)
+            except csv.Error:  # a cell is too long for Python's parser
+                return set()
+            if cells is None:
+                break
             if len(cells) != len(numeric):
                 return set()
             number = compute.match_substring_regex(pyarrow().array(cells), r"^-?\d+(\.\d+)?([eE][+-]?\d+)?$")
             numeric, n_lines = compute.and_(numeric, number), n_lines + 1
         found = {name for name, is_numeric in zip(self._names, numeric.to_pylist(), strict=True) if is_numeric}
         return found - {self._columns.label} if n_lines else set()
-
-    def _next_line(self, lines: Iterator[list[str]]) -> list[str] | None:
-        """Return the cells of the next line, or None at the end of the file.
-
-        If a cell is too long for Python's parser, return an empty list. Arrow then infers the types of all columns.
-        """
-        try:
-            return next(lines, None)
-        except csv.Error:
-            return []
 
     def _column_type(self, name: str, kind: Any, text: bool) -> Any:
         """Return the Arrow type with which a column is read.
@@ -217,7 +213,12 @@ class CsvFiles:
         for batch in self._scan(dict.fromkeys(unknown, pa.string()), unknown) if unknown else ():
             for name in unknown:
                 if name not in found and batch.column(name).null_count < len(batch):
-                    found[name] = self._column_type(name, _number_or_text(batch.column(name).drop_null()), False)
+                    kind = pa.float64()
+                    try:
+                        batch.column(name).drop_null().cast(kind)
+                    except pa.ArrowInvalid:
+                        kind = pa.string()
+                    found[name] = self._column_type(name, kind, False)
             if len(found) == len(unknown):
                 break
         return found
@@ -280,22 +281,6 @@ class CsvFiles:
         null_values: Sequence[str] = MISSING,
     ) -> Any:
         """Open a file with Arrow's streaming reader, which infers the types of columns that are not in `types`."""
-        diagnose = partial(self._diagnose, path, types) if threads else lambda: None
-        with rephrase_errors(path, "CSV", diagnose, self._encodings[path]):
-            while True:
-                try:
-                    return self._open_once(path, types, columns, threads, null_values)
-                except pyarrow().ArrowInvalid as error:
-                    self._enlarge_blocks(error)
-
-    def _open_once(
-        self,
-        path: Path,
-        types: dict[str, Any],
-        columns: Sequence[str] | None,
-        threads: bool,
-        null_values: Sequence[str],
-    ) -> Any:
         arrow_csv = import_optional("pyarrow.csv", "files")
         convert_options = arrow_csv.ConvertOptions(
             null_values=null_values,
@@ -307,20 +292,23 @@ class CsvFiles:
             convert_options.true_values = convert_options.false_values = []
         # Wide files need many small allocations; with the system's allocator they cause less fragmentation.
         is_wide = len(self._names) > MAX_INFERRED_COLUMNS
-        return arrow_csv.open_csv(
-            path,
-            memory_pool=pyarrow().system_memory_pool() if is_wide else None,
-            read_options=arrow_csv.ReadOptions(
-                use_threads=threads,
-                block_size=self.block_bytes,
-                encoding=self._encodings[path],
-                column_names=self._names,
-                skip_rows=count_leading_empty_lines(path, self._encodings[path]),
-                skip_rows_after_names=int(self._columns.header),
-            ),
-            parse_options=arrow_csv.ParseOptions(delimiter=self._columns.separator_for(path), newlines_in_values=True),
-            convert_options=convert_options,
-        )
+        parse_options = arrow_csv.ParseOptions(delimiter=self._columns.separator_for(path), newlines_in_values=True)
+        diagnose = partial(self._diagnose, path, types) if threads else lambda: None
+        with rephrase_errors(path, "CSV", diagnose, self._encodings[path]):
+            while True:
+                read_options = arrow_csv.ReadOptions(
+                    use_threads=threads,
+                    block_size=self.block_bytes,
+                    encoding=self._encodings[path],
+                    column_names=self._names,
+                    skip_rows=count_leading_empty_lines(path, self._encodings[path]),
+                    skip_rows_after_names=int(self._columns.header),
+                )
+                pool = pyarrow().system_memory_pool() if is_wide else None
+                try:
+                    return arrow_csv.open_csv(path, read_options, parse_options, convert_options, pool)
+                except pyarrow().ArrowInvalid as error:
+                    self._enlarge_blocks(error)
 
     def _diagnose(self, path: Path, types: dict[str, Any]) -> str | None:
         """Return a message for what is wrong with a file, or None if reading the file raises no error.
@@ -340,20 +328,6 @@ class CsvFiles:
         """Return a sentence that suggests another CSV option if the header looks wrong; otherwise an empty string."""
         separator = self._columns.separator_for(path)
         return suggest_csv_options(read_header(path, separator, self._encodings[path]), separator)
-
-
-def _detect_encoding(path: Path) -> str:
-    with rephrase_errors(path, "CSV"):  # errors of damaged compressed files
-        return detect_encoding(path)
-
-
-def _number_or_text(values: Any) -> Any:
-    pa = pyarrow()
-    try:
-        values.cast(pa.float64())
-    except pa.ArrowInvalid:
-        return pa.string()
-    return pa.float64()
 
 
 def check_same_columns(files: Sequence[tuple[Path, Sequence[str]]], suggestion: str = "") -> None:

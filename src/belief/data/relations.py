@@ -143,7 +143,7 @@ def _find_opener(X: Any) -> Callable[[Any], Any] | None:
                 file.schema_arrow, lambda columns, n_rows: file.iter_batches(n_rows, columns=columns)
             ),
             "RecordBatch": lambda batch: pyarrow().Table.from_batches([batch]),
-            "RecordBatchReader": _spool_stream,
+            "RecordBatchReader": spool,
             "Scanner": lambda scanner: spool(scanner.to_reader()),
         }
         return found.get(kind) or (open_dataset if hasattr(X, "get_fragments") else None)
@@ -167,10 +167,8 @@ def _find_opener(X: Any) -> Callable[[Any], Any] | None:
         return None
     if isinstance(frame, nw.Series):
         return None
-    if hasattr(X, "__arrow_c_stream__"):
-        return _spool_stream
-    if hasattr(X, "__arrow_c_array__"):
-        return _import_batch
+    if hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__"):
+        return _import_arrow
     return _spool_blocks if isinstance(X, Iterator) and not hasattr(X, "read") else None
 
 
@@ -254,19 +252,13 @@ def _open_dask(frame: Any) -> Relation:
 # --- tables that can be read once ---
 
 
-def _import_batch(X: Any) -> Any:
+def _import_arrow(X: Any) -> Any:
     pa = pyarrow()
     try:
-        return pa.Table.from_batches([pa.record_batch(X)])
-    except (TypeError, ValueError, pa.ArrowException):
-        return X
-
-
-def _spool_stream(X: Any) -> Any:
-    pa = pyarrow()
-    try:
-        reader = X if isinstance(X, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(X)
-    except (TypeError, ValueError, pa.ArrowException):  # a stream of arrays, not of record batches
+        if not hasattr(X, "__arrow_c_stream__"):
+            return pa.Table.from_batches([pa.record_batch(X)])
+        reader = pa.RecordBatchReader.from_stream(X)
+    except (TypeError, ValueError, pa.ArrowException):  # an array or a stream of arrays, not of record batches
         return X
     return spool(reader)
 
@@ -308,52 +300,11 @@ def _batches_of(block: Any) -> list[Any]:
     return table.to_batches() or [pa.record_batch([pa.array([], f.type) for f in table.schema], schema=table.schema)]
 
 
-class Spool:
-    """Arrow batches in a temporary file, which is deleted when this object is garbage collected.
-
-    The file has Arrow's stream format, which allows different dictionaries in different batches.
-    """
-
-    def __init__(self, schema: Any) -> None:
-        self._schema, folder = schema, tempfile.mkdtemp(prefix="belief-")
-        self._path = Path(folder, "rows.arrows")
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-
-    def write(self, batches: Iterable[Any], warned_bytes: int) -> None:
-        """Write batches to the file, with a warning if they have more than `warned_bytes` bytes."""
-        n_bytes, warned = 0, False
-        try:
-            with (
-                pyarrow().OSFile(str(self._path), "wb") as file,
-                pyarrow().ipc.new_stream(file, self._schema) as writer,
-            ):
-                for batch in batches:
-                    writer.write_batch(batch)
-                    n_bytes += batch.nbytes
-                    if n_bytes > warned_bytes and not warned:
-                        warned = True
-                        warn(
-                            f"X can be read only once and is larger than {warned_bytes / 1e9:.0f} GB, so it is copied"
-                            f" to {self._path.parent}. Pass a path, a pyarrow Dataset or a polars LazyFrame to avoid"
-                            " the copy, or set TMPDIR to a folder on another disk."
-                        )
-        except OSError as error:
-            raise OSError(f"X can be read only once, but could not be copied to {self._path.parent}: {error}") from None
-
-    def read(self, columns: list[str], n_rows: int) -> Iterator[Any]:
-        """Yield batches of these columns, with at most `n_rows` rows each."""
-        ipc = import_optional("pyarrow.ipc", "files")
-        fields = [self._schema.get_field_index(name) for name in columns]
-        with pyarrow().OSFile(str(self._path)) as file:
-            for batch in ipc.open_stream(file, options=ipc.IpcReadOptions(included_fields=fields)):
-                part = batch.select(columns)
-                yield from (part.slice(a, n_rows) for a in range(0, len(part), n_rows))
-
-
 def spool(reader: Any, max_kept_bytes: int = 2**28, warned_bytes: int = 2**30) -> Any:
-    """Read all rows of a reader into a table in memory, or into a temporary file if they are too large.
+    """Return a table of all rows of a reader; if they are too large, copy them to a file and return a Relation.
 
-    Return the table, or a `Relation` that reads the file.
+    The file has Arrow's stream format, which allows different dictionaries in different batches. It is deleted when the
+    Relation is garbage collected.
 
     Parameters
     ----------
@@ -361,6 +312,7 @@ def spool(reader: Any, max_kept_bytes: int = 2**28, warned_bytes: int = 2**30) -
     max_kept_bytes : the largest size that is kept in memory
     warned_bytes : larger files cause a warning
     """
+    ipc, schema = import_optional("pyarrow.ipc", "files"), reader.schema
     kept, n_bytes = [], 0
     for batch in reader:
         kept.append(check_arrow(batch, "X"))
@@ -368,17 +320,34 @@ def spool(reader: Any, max_kept_bytes: int = 2**28, warned_bytes: int = 2**30) -
         if n_bytes > max_kept_bytes:
             break
     else:
-        return pyarrow().Table.from_batches(kept, reader.schema)
-    file = Spool(reader.schema)
-    file.write(_drain(kept, reader), warned_bytes)
-    return Relation(reader.schema, file.read)
+        return pyarrow().Table.from_batches(kept, schema)
+    folder = tempfile.mkdtemp(prefix="belief-")
+    path = str(Path(folder, "rows.arrows"))
 
+    def read(columns: list[str], n_rows: int) -> Iterator[Any]:
+        fields = [schema.get_field_index(name) for name in columns]
+        with pyarrow().OSFile(path) as file:
+            for batch in ipc.open_stream(file, options=ipc.IpcReadOptions(included_fields=fields)):
+                part = batch.select(columns)
+                yield from (part.slice(a, n_rows) for a in range(0, len(part), n_rows))
 
-def _drain(kept: list[Any], rest: Iterable[Any]) -> Iterator[Any]:
-    """Yield the kept batches, removing each from the list to free its memory, and then the rest."""
-    while kept:
-        yield kept.pop(0)
-    yield from (check_arrow(batch, "X") for batch in rest)
+    relation, n_bytes = Relation(schema, read), 0
+    weakref.finalize(relation, shutil.rmtree, folder, ignore_errors=True)
+    removed = (kept.pop(0) for _ in range(len(kept)))  # frees the memory of each batch when it has been written
+    try:
+        with pyarrow().OSFile(path, "wb") as file, ipc.new_stream(file, schema) as writer:
+            for batch in chain(removed, (check_arrow(batch, "X") for batch in reader)):
+                writer.write_batch(batch)
+                n_bytes += batch.nbytes
+                if n_bytes - batch.nbytes <= warned_bytes < n_bytes:
+                    warn(
+                        f"X can be read only once and is larger than {warned_bytes / 1e9:.0f} GB, so it is copied to"
+                        f" {folder}. Pass a path, a pyarrow Dataset or a polars LazyFrame to avoid the copy, or set"
+                        " TMPDIR to a folder on another disk."
+                    )
+    except OSError as error:
+        raise OSError(f"X can be read only once, but could not be copied to {folder}: {error}") from None
+    return relation
 
 
 def _table_of_columns(columns: Mapping[Any, Any]) -> Any:

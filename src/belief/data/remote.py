@@ -76,7 +76,7 @@ class RemoteFiles:
         if scheme in WEB:
             self.paths.append(url)
             return
-        fs = pyarrow_fs()
+        fs = import_optional("pyarrow.fs", "files")
         self.filesystem, path = _open_filesystem(url, scheme)
         if any(c in path for c in WILDCARDS):
             parts = path.split("/")
@@ -99,7 +99,7 @@ class RemoteFiles:
 
     def _list(self, folder: str) -> list[str]:
         """Return the sorted paths of the files in a folder and its subfolders."""
-        fs = pyarrow_fs()
+        fs = import_optional("pyarrow.fs", "files")
         selector = fs.FileSelector(folder, recursive=True)
         files = (info.path for info in self.filesystem.get_file_info(selector) if info.type == fs.FileType.File)
         return sorted(p for p in files if not PurePosixPath(p).name.startswith(IGNORED_PREFIXES))
@@ -148,14 +148,9 @@ def delete_with(owner: Any, folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def pyarrow_fs() -> Any:
-    """Return the module of pyarrow's filesystems."""
-    return import_optional("pyarrow.fs", "files")
-
-
 def _open_filesystem(url: str, scheme: str) -> tuple[Any, str]:
     """Return the filesystem of a URL, and the path on this filesystem."""
-    fs = pyarrow_fs()
+    fs = import_optional("pyarrow.fs", "files")
     if scheme in OF_PYARROW:
         try:
             return fs.FileSystem.from_uri(url)

@@ -66,9 +66,13 @@ class Roles:
         names = [column for each in named.values() for column in each]
         for role, each in named.items():
             check_is_not_target(each, columns.label, role)
+        first = as_blocks(X)[0]
         if is_anndata(X):
-            values = {role: [X.obs[name].to_numpy() for name in _in_obs(X, role, each)] for role, each in named.items()}
-        elif _is_in_memory(X):
+            known = [*X.obs.columns]
+            for role, name in ((role, name) for role, each in named.items() for name in each if name not in known):
+                raise ValueError(f"{role}: there is no column {name!r} in obs, whose columns are {known[:8]}.")
+            values = {role: [X.obs[name].to_numpy() for name in each] for role, each in named.items()}
+        elif is_sparse(first) or as_frame(first) is not None or (isinstance(first, np.ndarray) and first.ndim == 2):
             blocks = [TableBlock(block, f"block {i}") for i, block in enumerate(as_blocks(X))]
             values = {
                 role: [np.concatenate([as_array(block.find(name, role)) for block in blocks]) for name in each]
@@ -161,18 +165,6 @@ def check_is_not_target(names: Sequence[Any], label: Any, role: str) -> None:
     """Raise a ValueError if the target is one of the columns in `names`, which have a role such as groups."""
     if label is not None and label in names:
         raise ValueError(f"Column {label!r} is the target. Pass another column as {role}.")
-
-
-def _in_obs(X: Any, role: str, names: Sequence[Any]) -> Sequence[Any]:
-    for name in names:
-        if name not in X.obs.columns:
-            raise ValueError(f"{role}: there is no column {name!r} in obs, whose columns are {[*X.obs.columns][:8]}.")
-    return names
-
-
-def _is_in_memory(X: Any) -> bool:
-    block = as_blocks(X)[0]
-    return is_sparse(block) or as_frame(block) is not None or (isinstance(block, np.ndarray) and block.ndim == 2)
 
 
 def _as_columns(x: Any) -> list[Any]:

@@ -13,6 +13,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from belief._utils.lazy import importing
+from belief._utils.validation import is_integer
 from belief.data.arrow import (
     Batch,
     TableEncoder,
@@ -289,7 +290,7 @@ def open_files(
     if columns.label is None:
         raise ValueError("The files need a target column. Name it with label='name'.")
     pyarrow()
-    if columns.has_positions():
+    if any(map(is_integer, (columns.label, *columns.drop, *columns.candidates))):
         columns = columns.with_names(list_columns(files, columns), str(files[0]))
     table = _open_csv(files, columns) if kind == "csv" else ColumnarFiles(files, kind)
     names = columns.feature_names(table.schema.names, str(table.first))
