@@ -73,9 +73,8 @@ class ColumnSelection:
         if discrete is None or (isinstance(discrete, str) and discrete != "auto"):
             object.__setattr__(self, "discrete_features", "auto" if discrete is None else [discrete])
         text = self.separator
-        if not (
-            text is None or (isinstance(text, str) and len(text) == 1 and text.isascii() and text not in '"\r\n\0')
-        ):
+        is_character = isinstance(text, str) and len(text) == 1 and text.isascii() and text not in '"\r\n\0'
+        if text is not None and not is_character:
             raise ValueError(
                 f"separator must be one ASCII character other than a quote or a line break; got {text!r}. Save the file"
                 " with another separator."
@@ -92,7 +91,7 @@ class ColumnSelection:
     def with_names(self, names: Sequence[str], source: str = "X") -> ColumnSelection:
         """Return a copy in which positions are replaced by the names of the columns."""
         given = {"label": [] if self.label is None else [self.label], "drop": self.drop, "candidates": self.candidates}
-        named = {o: tuple(names[j] for j in find_columns(given[o], names, o, source)) for o in given}
+        named: dict[str, Any] = {o: tuple(names[j] for j in find_columns(given[o], names, o, source)) for o in given}
         return replace(self, label=next(iter(named.pop("label")), None), **named)
 
     def feature_positions(self, names: Sequence[Any], source: str = "X") -> list[int]:
