@@ -192,7 +192,12 @@ def read_column_selection(options: argparse.Namespace) -> Any:
         options.separator = "\t"  # a tab is hard to type in a shell
     discrete, kind = options.discrete, detect_common_format(options.files)
     if kind in ("libsvm", "npz"):
-        discrete = [_parse_column_number(name) for name in discrete]
+        for name in discrete:
+            if not (name.startswith("x") and name[1:].isdecimal()):
+                raise UsageError(
+                    f"--discrete: there is no column {name!r}. Columns without names are called x0, x1, ..."
+                )
+        discrete = [int(name[1:]) for name in discrete]
     try:
         columns = ColumnSelection(
             label=options.label,
@@ -230,12 +235,6 @@ def _ask_for_label(files: Sequence[Path], columns: Any) -> str:
             break
         print_message(f"there is no column {answer!r}{did_you_mean(answer, names)}.")
     raise UsageError(f"Pass --label NAME to name the target column. The columns are {listed}.")
-
-
-def _parse_column_number(name: str) -> int:
-    if not (name.startswith("x") and name[1:].isdecimal()):
-        raise UsageError(f"--discrete: there is no column {name!r}. Columns without names are called x0, x1, ...")
-    return int(name[1:])
 
 
 def open_input(options: argparse.Namespace, columns: Any) -> tuple[Any, Any, Any]:

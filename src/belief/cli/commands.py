@@ -19,6 +19,7 @@ from typing import Any
 
 import belief
 from belief._utils.text import escape_controls, print_message
+from belief._utils.validation import is_real
 from belief.cli.arguments import (
     Parser,
     UsageError,
@@ -35,10 +36,8 @@ from belief.cli.arguments import (
     refuse_output_inside_input,
     translate_message,
 )
-from belief.cli.compare import COMPARE_EXAMPLES, COMPARE_USAGE, add_compare_options, run_compare
 from belief.cli.signals import Terminated, raising_on_signals
-from belief.cli.streams import flush_or_discard, prepare_streams
-from belief.cli.terminal import print_explanation, print_result
+from belief.cli.terminal import flush_or_discard, prepare_streams, print_comparison, print_explanation, print_result
 from belief.method.settings import PAPER, Settings
 from belief.method.targets import REGRESSION
 
@@ -57,7 +56,11 @@ SELECT_EXAMPLES = """examples:
   belief select customers.csv --label left --top 4
   belief select folder/ --label class --checkpoint notes --out result.json --report page.html
 """
-
+COMPARE_USAGE = "belief compare FILE [FILE ...] --label COL [options]"
+COMPARE_EXAMPLES = """examples:
+  belief compare customers.csv --label left --top 4
+  belief compare customers.csv --label left --top 4 --out comparison.json --plot comparison.png
+"""
 
 GROUPS = {  # groups of settings in --help; all other settings belong to the group "method"
     "selection": (
@@ -113,16 +116,16 @@ def build_parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"belief {belief.__version__}")
     commands = top.add_subparsers(required=True, metavar="COMMAND", title="commands")
     text = "select features of the table in one or more files"
-    _add_select_options(_add_command(commands, "select", run_select, text, usage=USAGE, epilog=SELECT_EXAMPLES))
-    _add_command(commands, "demo", run_demo, "select features of a bundled example")
+    _add_select_options(_add_command(commands, "select", _run_select, text, usage=USAGE, epilog=SELECT_EXAMPLES))
+    _add_command(commands, "demo", _run_demo, "select features of a bundled example")
     text = "compare selectors on the table in one or more files, in about a minute"
-    compare = _add_command(commands, "compare", run_compare, text, usage=COMPARE_USAGE, epilog=COMPARE_EXAMPLES)
-    add_compare_options(compare)
-    explain = _add_command(commands, "explain", run_explain, "explain why features were selected or not")
+    compare = _add_command(commands, "compare", _run_compare, text, usage=COMPARE_USAGE, epilog=COMPARE_EXAMPLES)
+    _add_compare_options(compare)
+    explain = _add_command(commands, "explain", _run_explain, "explain why features were selected or not")
     explain.add_argument("result", type=Path, metavar="RESULT.json", help="a result of belief select --out")
     explain.add_argument("feature", nargs="?", help="explain only this feature, in detail")
     add_json_option(explain)
-    report = _add_command(commands, "report", run_report, "write a result as an HTML report")
+    report = _add_command(commands, "report", _run_report, "write a result as an HTML report")
     report.add_argument("result", type=Path, metavar="RESULT.json", help="a result of belief select --out")
     report.add_argument("--out", type=Path, metavar="FILE", help="the report (RESULT.html)")
     report.add_argument("--force", action="store_true", help="overwrite existing files")
@@ -179,31 +182,76 @@ def _add_select_options(command: argparse.ArgumentParser) -> None:
         group = groups[next((name for name, settings in GROUPS.items() if f.name in settings), "method")]
         doc = re.sub("^[α-ω], ", "", f.metadata["doc"])  # not every terminal has Greek letters
         text = translate_message(f"{doc} ({f.default})").replace("%", "%%")
+        allowed = f.metadata["allowed"]
+        choices = re.findall(r"'(\w+)'", allowed)
+        choices += ["X"] if re.search("number|integer|share", allowed) else []  # X stands for a number
+        choices += ["NAME=X,..."] * ("mapping" in allowed) + ["None"] * ("or None" in allowed)
         group.add_argument(
             option_name(f.name),
             dest=f.name,
             type=parse_value,
             default=argparse.SUPPRESS,
-            metavar=_describe_choices(f.metadata["allowed"]),
+            metavar="|".join(choices),
             help=text,
         )
 
 
-def _describe_choices(allowed: str) -> str:
-    """Return the words that a setting accepts, separated by |; X stands for a number."""
-    number = ["X"] if re.search("number|integer|share", allowed) else []
-    pairs = ["NAME=X,..."] if "mapping" in allowed else []
-    return "|".join(re.findall(r"'(\w+)'", allowed) + number + pairs + ["None"] * ("or None" in allowed))
+def _add_compare_options(command: argparse.ArgumentParser) -> None:
+    add_input_options(command.add_argument_group("input"))
+    output = command.add_argument_group("output")
+    output.add_argument("--out", type=Path, metavar="FILE", help="write the comparison as JSON (.json)")
+    output.add_argument("--plot", type=Path, metavar="FILE", help="write a plot of the comparison (.png, .svg, .pdf)")
+    output.add_argument("--force", action="store_true", help="overwrite existing files")
+    add_json_option(output)
+    running = command.add_argument_group("run")
+    top = "number or share of features to select, or auto: as many as BELIEF finds significant (10)"
+    running.add_argument("--top", dest="n_features_to_select", type=parse_value, default=10, metavar="auto|X", help=top)
+    running.add_argument(
+        "--selectors",
+        type=lambda text: [name.strip() for name in text.split(",")],
+        metavar="NAME,...",
+        help="selectors to compare, separated by commas (all eight)",
+    )
+    running.add_argument("--seconds", type=parse_value, default=60.0, metavar="X", help="time limit in seconds (60)")
+    seed = "seed of the sampled rows, the folds and the selectors"
+    running.add_argument("--seed", dest="random_state", type=parse_value, metavar="X", help=seed)
+    add_run_options(running)
+    command.set_defaults(working_memory=None, device=None)
 
 
-def run_select(options: argparse.Namespace) -> None:
-    """Run the command `belief select`."""
-    from belief.cli.outputs import write_data, write_report, write_result
+def _run_select(options: argparse.Namespace) -> None:
+    from belief.cli.outputs import (
+        DATA_ENDINGS,
+        REPORT_ENDINGS,
+        RESULT_ENDINGS,
+        check_outputs,
+        write_data,
+        write_report,
+        write_result,
+    )
 
-    settings = _read_settings(options)
-    _check_select_options(options)
+    given = {f.name: getattr(options, f.name) for f in Settings.definitions() if hasattr(options, f.name)}
+    settings = {**(PAPER if options.paper else {}), **given}
+    try:
+        Settings(**settings)
+    except ValueError as error:
+        raise UsageError(error) from None
+    check_run_options(options)
+    if options.score_by_size and (options.report is None or options.engine == "spark"):
+        raise UsageError("--score-by-size needs --report FILE and --engine local.")
+    if options.restart and options.checkpoint is None:
+        raise UsageError("--restart needs --checkpoint DIR.")
+    if options.master is not None and options.engine != "spark":
+        raise UsageError("--master needs --engine spark.")
     columns = read_column_selection(options)
-    _check_select_outputs(options)
+    if options.checkpoint is not None:
+        refuse_output_inside_input("--checkpoint", options.checkpoint, options.files)
+    outputs = [
+        ("--out", options.out, RESULT_ENDINGS),
+        ("--report", options.report, REPORT_ENDINGS),
+        ("--write-data", options.write_data, DATA_ENDINGS),
+    ]
+    check_outputs(options, outputs)
     if options.engine == "spark":
         X, result = None, _select_on_spark(options, columns, settings)
     else:
@@ -213,21 +261,23 @@ def run_select(options: argparse.Namespace) -> None:
             write_result(result, options.out)
         if options.report:
             title = " ".join(file.name for file in options.files)
-            write_report(result, options.report, title, _score_by_size(options, columns, result.seed))
+            curve = _score_by_size(options, columns, result.seed) if options.score_by_size else None
+            write_report(result, options.report, title, curve)
         if options.write_data:
             write_data(X, result, options.write_data)
     finally:  # print the result even if it could not be written, for example to a full disk
-        sample = f"{result.sample_size:,} rows sampled ({result.stop_reason})"
         if options.json:
             print(json.dumps(result.to_dict(), allow_nan=False))
         else:
-            print_result(result, f"{_summarize(result)}; {sample}; seed {result.seed}")
+            target = f"{len(result.classes)} classes"
+            if result.task == REGRESSION:
+                target = f"target from {result.quantiles[0]:g} to {result.quantiles[-1]:g}"
+            sizes = f"{result.task}: {result.n_rows:,} rows, {len(result.weights):,} features, {target}"
+            sample = f"{result.sample_size:,} rows sampled ({result.stop_reason})"
+            print_result(result, f"{sizes}; {sample}; seed {result.seed}")
 
 
 def _score_by_size(options: argparse.Namespace, columns: Any, seed: int) -> Any:
-    """Return the score of models by the number of features; None without the option --score-by-size."""
-    if not options.score_by_size:
-        return None
     if not options.quiet:
         print_message("scoring models by the number of features")
     X, y, discrete_features = open_input(options, columns)
@@ -235,13 +285,6 @@ def _score_by_size(options: argparse.Namespace, columns: Any, seed: int) -> Any:
     return belief.score_by_size(
         X, y, task=options.task, discrete_features=discrete_features, n_jobs=n_jobs, random_state=seed
     )
-
-
-def _summarize(result: belief.Result) -> str:
-    sizes = f"{result.task}: {result.n_rows:,} rows, {len(result.weights):,} features"
-    if result.task == REGRESSION:
-        return f"{sizes}, target from {result.quantiles[0]:g} to {result.quantiles[-1]:g}"
-    return f"{sizes}, {len(result.classes)} classes"
 
 
 def _select_locally(options: argparse.Namespace, columns: Any, settings: dict[str, Any]) -> tuple[Any, belief.Result]:
@@ -275,49 +318,65 @@ def _select_on_spark(options: argparse.Namespace, columns: Any, settings: dict[s
     )
 
 
-def _read_settings(options: argparse.Namespace) -> dict[str, Any]:
-    given = {f.name: getattr(options, f.name) for f in Settings.definitions() if hasattr(options, f.name)}
-    settings = {**(PAPER if options.paper else {}), **given}
-    try:
-        Settings(**settings)
-    except ValueError as error:
-        raise UsageError(error) from None
-    return settings
-
-
-def _check_select_options(options: argparse.Namespace) -> None:
-    check_run_options(options)
-    if options.score_by_size and (options.report is None or options.engine == "spark"):
-        raise UsageError("--score-by-size needs --report FILE and --engine local.")
-    if options.restart and options.checkpoint is None:
-        raise UsageError("--restart needs --checkpoint DIR.")
-    if options.master is not None and options.engine != "spark":
-        raise UsageError("--master needs --engine spark.")
-
-
-def _check_select_outputs(options: argparse.Namespace) -> None:
-    from belief.cli.outputs import DATA_ENDINGS, REPORT_ENDINGS, RESULT_WRITERS, check_outputs
-
-    if options.checkpoint is not None:
-        refuse_output_inside_input("--checkpoint", options.checkpoint, options.files)
-    outputs = [
-        ("--out", options.out, RESULT_WRITERS),
-        ("--report", options.report, REPORT_ENDINGS),
-        ("--write-data", options.write_data, DATA_ENDINGS),
-    ]
-    check_outputs(options, outputs)
-
-
-def run_demo(options: argparse.Namespace) -> None:
-    """Run the command `belief demo`."""
+def _run_demo(options: argparse.Namespace) -> None:
     churn = Path(belief.__file__).with_name("datasets") / "churn.csv"  # belief.datasets would import pandas
     print("Customers of a telephone company: which columns predict who leaves? This runs\n")
     print(f"  belief select {churn.name} --label left --top 4 --seed 0\n")
-    run_select(build_parser().parse_args(["select", str(churn), "--label", "left", "--top", "4", "--seed", "0"]))
+    _run_select(build_parser().parse_args(["select", str(churn), "--label", "left", "--top", "4", "--seed", "0"]))
 
 
-def run_explain(options: argparse.Namespace) -> None:
-    """Run the command `belief explain`."""
+def _run_compare(options: argparse.Namespace) -> None:
+    from belief.cli.outputs import JSON_ENDINGS, PICTURE_ENDINGS, check_outputs, write_text
+    from belief.comparison.benchmark import find_selectors
+    from belief.comparison.compare import compare
+
+    check_run_options(options)
+    try:
+        Settings(n_features_to_select=options.n_features_to_select, random_state=options.random_state)
+        find_selectors(options.selectors)
+    except ValueError as error:
+        raise UsageError(error) from None
+    if not (is_real(options.seconds) and options.seconds > 0):
+        raise UsageError(f"--seconds must be a number above 0; got {options.seconds!r}.")
+    columns = read_column_selection(options)
+    check_outputs(options, [("--out", options.out, JSON_ENDINGS), ("--plot", options.plot, PICTURE_ENDINGS)])
+    X, y, discrete_features = open_input(options, columns)
+    comparison = compare(
+        X,
+        y,
+        options.n_features_to_select,
+        task=options.task,
+        selectors=options.selectors,
+        seconds=options.seconds,
+        n_jobs=options.n_jobs,
+        verbose=0 if options.quiet else 1,
+        random_state=options.random_state,
+        discrete_features=discrete_features,
+    )
+    try:  # write files first, because printing may fail
+        if options.out:
+            write_text(comparison.to_json(), options.out)
+        if options.plot:
+            _write_plot(comparison, options.plot)
+    finally:  # print the comparison even if it could not be written, for example to a full disk
+        if options.json:
+            print(comparison.to_json())
+        else:
+            print_comparison(comparison)
+
+
+def _write_plot(found: Any, path: Path) -> None:
+    from belief.cli.outputs import replacing
+    from belief.plot import comparison
+    from belief.report.canvas import matplotlib
+
+    figure = matplotlib(".figure").Figure(figsize=(9, 1.5 + 0.4 * len(found.standings)), layout="constrained")
+    comparison(found, figure.add_subplot())
+    with replacing(path) as file:
+        figure.savefig(file, dpi=150)
+
+
+def _run_explain(options: argparse.Namespace) -> None:
     lines = read_result(options.result).explain(options.feature)
     if options.json:
         print(json.dumps([line.as_dict() for line in lines] if isinstance(lines, list) else lines.as_dict()))
@@ -325,8 +384,7 @@ def run_explain(options: argparse.Namespace) -> None:
         print_explanation(lines)
 
 
-def run_report(options: argparse.Namespace) -> None:
-    """Run the command `belief report`."""
+def _run_report(options: argparse.Namespace) -> None:
     from belief.cli.outputs import REPORT_ENDINGS, check_output, write_report
     from belief.data.files import find_same_file
 

@@ -10,7 +10,7 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from belief.result.result import Result
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # spreadsheets evaluate cells with these starts unless quoted
 DATA_ENDINGS = (".csv", ".parquet")
+RESULT_ENDINGS = (".json", ".csv", ".parquet")
 JSON_ENDINGS = (".json",)
 REPORT_ENDINGS = (".html",)
 PICTURE_ENDINGS = (".png", ".svg", ".pdf")
@@ -92,31 +93,22 @@ def replacing(path: Path) -> Iterator[Path]:
             yield Path(name)
             with open(name, "r+b") as file:  # Windows can only sync files that were opened for writing
                 os.fsync(file.fileno())
-            os.chmod(name, stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask())
+            umask = os.umask(0)
+            os.umask(umask)
+            os.chmod(name, stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~umask)
             os.replace(name, target)
             with suppress(OSError):  # Windows cannot open folders, and some file systems cannot sync them
-                _sync_folder(target.parent)
+                handle = os.open(target.parent, os.O_RDONLY)
+                try:
+                    os.fsync(handle)  # waits until the new entry of the folder is on disk
+                finally:
+                    os.close(handle)
         finally:
             Path(name).unlink(missing_ok=True)
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else error
         closing = " Close the program that has it open." if isinstance(error, PermissionError) and path.exists() else ""
         raise ValueError(f"{path}: cannot be written ({why}).{closing}") from None
-
-
-def _sync_folder(folder: Path) -> None:
-    """Wait until the entries of a folder are on disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def write_text(text: str, path: Path) -> None:
@@ -127,47 +119,32 @@ def write_text(text: str, path: Path) -> None:
 
 def write_result(result: Result, path: Path) -> None:
     """Write a result as JSON, or its ranking as a CSV or Parquet table."""
-    with replacing(path) as file:
-        RESULT_WRITERS[path.suffix](result, file)
-
-
-def _write_json(result: Result, path: Path) -> None:
-    path.write_text(json.dumps(result.to_dict(), allow_nan=False), encoding="utf-8")
-
-
-def _write_ranking(result: Result, path: Path) -> None:
+    if path.suffix == ".json":
+        write_text(json.dumps(result.to_dict(), allow_nan=False), path)
+        return
+    pa = pyarrow()
+    order = result.ranking.argsort()
+    names = [result.feature_names[j] for j in order]
     if path.suffix == ".csv":
-        names = [f"'{name}" if name.startswith(FORMULA_STARTS) else name for name in result.feature_names]
-        _arrow("csv").write_csv(_ranking_table(result, names), path)
-    else:
-        _arrow("parquet").write_table(_ranking_table(result, result.feature_names), path)
+        names = [f"'{name}" if name.startswith(FORMULA_STARTS) else name for name in names]
+    scores = dict(zip(result.selected.tolist(), result.scores.tolist(), strict=True))
+    ranking = {
+        "rank": result.ranking[order],
+        "feature": names,
+        "selected": [int(j) in scores for j in order],
+        "weight": result.weights[order],
+        "relevance": result.relevance[order],
+        "score": pa.array([scores.get(int(j)) for j in order], pa.float64()),
+    }
+    with replacing(path) as file:
+        if path.suffix == ".csv":
+            _arrow("csv").write_csv(pa.table(ranking), file)
+        else:
+            _arrow("parquet").write_table(pa.table(ranking), file)
 
 
 def _arrow(module: str) -> Any:
     return import_optional(f"pyarrow.{module}", "files")
-
-
-RESULT_WRITERS: dict[str, Callable[[Result, Path], None]] = {
-    ".json": _write_json,
-    ".csv": _write_ranking,
-    ".parquet": _write_ranking,
-}
-
-
-def _ranking_table(result: Result, names: Sequence[str]) -> Any:
-    pa = pyarrow()
-    order = result.ranking.argsort()
-    scores = dict(zip(result.selected.tolist(), result.scores.tolist(), strict=True))
-    return pa.table(
-        {
-            "rank": result.ranking[order],
-            "feature": [names[j] for j in order],
-            "selected": [int(j) in scores for j in order],
-            "weight": result.weights[order],
-            "relevance": result.relevance[order],
-            "score": pa.array([scores.get(int(j)) for j in order], pa.float64()),
-        }
-    )
 
 
 def write_report(result: Result, path: Path, title: str, curve: Any = None) -> None:

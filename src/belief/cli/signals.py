@@ -46,7 +46,9 @@ def raising_on_signals() -> Iterator[None]:
     try:
         yield
     finally:
-        waiting = handler.stop_waiting()
+        if handler.can_wait:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        waiting, handler.waiting = handler.waiting, 0
         for number in taken:
             if signal.getsignal(number) is handler:  # Spark may have set its own handler for SIGINT
                 signal.signal(number, usual[number])
@@ -61,26 +63,20 @@ class _Handler:
     timer = (signal.SIGALRM,) if hasattr(signal, "SIGALRM") else ()
 
     def __init__(self) -> None:
-        self.can_wait, self._waiting = False, 0
+        self.can_wait = False
+        self.waiting = 0  # the signal whose exception is delayed, or 0
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         is_late = number in self.timer
-        if is_late and not self._waiting:
+        if is_late and not self.waiting:
             return
-        is_first = is_late or not self._waiting
-        self._waiting = self._waiting if is_late else number
+        is_first = is_late or not self.waiting
+        self.waiting = self.waiting if is_late else number
         if self.can_wait and is_first and _is_unsafe(frame):
             signal.setitimer(signal.ITIMER_REAL, SECONDS_LATER)
             return
-        number, self._waiting = self._waiting, 0
+        number, self.waiting = self.waiting, 0
         raise KeyboardInterrupt if number == signal.SIGINT else Terminated(number)
-
-    def stop_waiting(self) -> int:
-        """Stop the timer; return the signal whose exception is still delayed, or 0."""
-        if self.can_wait:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-        waiting, self._waiting = self._waiting, 0
-        return waiting
 
 
 def _is_unsafe(frame: FrameType | None) -> bool:

@@ -1,10 +1,11 @@
-"""Printing of results: as coloured tables that fit the terminal, or as plain aligned text elsewhere."""
+"""The standard streams, and printing of results: as tables that fit the terminal, or as plain text elsewhere."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TextIO
 
 from belief.comparison.comparison import Comparison, list_notes, list_rows, summarize
 from belief.result import explanation
@@ -15,6 +16,27 @@ MAX_SELECTED, MAX_OTHERS = 30, 8  # rows that are printed on a terminal
 MIN_LAST_COLUMN = 30  # characters; for a narrower last column, SPARE_COLUMNS are left out, the first ones first
 SPARE_COLUMNS = ("unique_share", "score", "best_class", "q_value", "seconds", "common", "frequency", "relevance")
 GOOD, DOUBTFUL, OTHER = "green", "yellow", "dim"
+
+
+def prepare_streams() -> None:
+    """Open stdout and stderr if they are closed, and make them accept every character."""
+    # If a standard stream is closed, the next file that is opened would get its number, so this opens os.devnull.
+    while (spare := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(spare)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        elif hasattr(getattr(sys, name), "reconfigure"):
+            getattr(sys, name).reconfigure(errors="replace")
+
+
+def flush_or_discard(stream: TextIO) -> None:
+    """Flush a stream; if that fails, redirect it to os.devnull, so that Python does not fail again at exit."""
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def print_result(result: Result, summary: str) -> None:
@@ -37,7 +59,8 @@ def print_explanation(lines: Explanation | FeatureExplanation) -> None:
     elif isinstance(lines, FeatureExplanation):
         _print_table([["", ""], *explanation.list_fields(lines)], ["bold"] * 99)
     else:
-        _print_table(explanation.list_rows(lines), [_style(line) for line in lines])
+        styles = [OTHER if line.rank is None else GOOD if line.is_significant else DOUBTFUL for line in lines]
+        _print_table(explanation.list_rows(lines), styles)
 
 
 def print_comparison(found: Comparison) -> None:
@@ -65,12 +88,6 @@ def _print_text(text: str, style: str = "") -> None:
     from rich.text import Text
 
     _console().print(Text(text, style))
-
-
-def _style(line: FeatureExplanation) -> str:
-    if line.rank is None:
-        return OTHER
-    return GOOD if line.is_significant else DOUBTFUL
 
 
 def _print_table(rows: Sequence[Sequence[str]], styles: Sequence[str]) -> None:

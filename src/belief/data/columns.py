@@ -92,7 +92,8 @@ class ColumnSelection:
         """Return a copy in which positions are replaced by the names of the columns."""
         given = {"label": [] if self.label is None else [self.label], "drop": self.drop, "candidates": self.candidates}
         named: dict[str, Any] = {o: tuple(names[j] for j in find_columns(given[o], names, o, source)) for o in given}
-        return replace(self, label=next(iter(named.pop("label")), None), **named)
+        label = next(iter(named.pop("label")), None)
+        return replace(self, label=label, **named)
 
     def feature_positions(self, names: Sequence[Any], source: str = "X") -> list[int]:
         """Return the positions of the features: all columns but the label, restricted by `drop` and `candidates`."""
