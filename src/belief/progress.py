@@ -70,7 +70,8 @@ class Reporter:
     """
 
     def __init__(self, callback: Callback | None = None, bar: bool = False, stream: TextIO | None = None) -> None:
-        self._callbacks = [c for c in (callback, _bar(stream or sys.stderr) if bar else None) if c]
+        stream = stream or sys.stderr  # which is None in some programs without a terminal
+        self._callbacks = [c for c in (callback, Bar(stream) if bar and stream is not None else None) if c]
         self._phase, self._detail, self._done = "", "", 0
         self._began = self._reported = self._timed = time.perf_counter()
         self._timings: dict[str, float] = {}
@@ -108,11 +109,6 @@ class Reporter:
         self.phase("finished" if error is None else "stopped")
 
 
-def _bar(stream: TextIO | None) -> Callback | None:
-    """Return a Bar for a stream, or None if the stream is None, as stderr is in some programs without a terminal."""
-    return None if stream is None else Bar(stream)
-
-
 class Bar:
     """Displays the phases of a run.
 
@@ -137,21 +133,18 @@ class Bar:
                     self._live.stop()
             elif self._due(p):
                 self._updated, self._phase = time.perf_counter(), p.phase
-                self._show(p)
+                label = LABELS.get(p.phase, p.phase) + (f" ({p.detail})" if p.detail else "")
+                if self._live:
+                    self._live.show(p, label, self._describe_rows(p))
+                else:
+                    self._stream.write(f"belief: {label}{': ' * bool(p.done)}{self._describe_rows(p)}\n")
+                    self._stream.flush()
 
     def _due(self, p: Progress) -> bool:
         """Return True if the display should be updated: at the start and end of a phase, and in fixed intervals."""
         if p.phase != self._phase or (p.done == p.total and (self._live or not p.total)):
             return True
         return time.perf_counter() - self._updated >= (TERMINAL_INTERVAL if self._live else PLAIN_INTERVAL)
-
-    def _show(self, p: Progress) -> None:
-        label = LABELS.get(p.phase, p.phase) + (f" ({p.detail})" if p.detail else "")
-        if self._live:
-            self._live.show(p, label, self._describe_rows(p))
-        else:
-            self._stream.write(f"belief: {label}{': ' * bool(p.done)}{self._describe_rows(p)}\n")
-            self._stream.flush()
 
     def _describe_rows(self, p: Progress) -> str:
         if not p.done:
@@ -161,16 +154,11 @@ class Bar:
             unit, at_least = "pairs" if p.detail == COMPARING else "steps", "at least "
         if not p.total:
             return f"{p.done:,} {unit}, {rate:,.0f} {unit}/s"
-        remaining = format_duration((p.total - p.done) / self._recent_rate(p))
-        return f"{p.done:,} of {p.total:,} {unit}, {at_least}{remaining} left, {rate:,.0f} {unit}/s"
-
-    def _recent_rate(self, p: Progress) -> float:
-        """Return the rows per second in the second half of the elapsed time.
-
-        The first half is ignored, because the first rows of a search take longest.
-        """
+        # The first half of the time does not count, because the first rows of a search take longest.
         seconds, done = max((x for x in self._seen if x[0] <= p.seconds / 2), default=(0.0, 0))
-        return max(p.done - done, 1) / max(p.seconds - seconds, 1e-9)
+        recent_rate = max(p.done - done, 1) / max(p.seconds - seconds, 1e-9)
+        remaining = format_duration((p.total - p.done) / recent_rate)
+        return f"{p.done:,} of {p.total:,} {unit}, {at_least}{remaining} left, {rate:,.0f} {unit}/s"
 
 
 class _Live:
@@ -199,7 +187,8 @@ class _Live:
         now = time.perf_counter()
         if p.phase != self._phase:
             if self._phase:
-                self._end_phase(now)
+                took, label_before = f"{now - self._began:.1f} s", LABELS[self._phase]
+                self._lines.update(self._tasks[self._phase], description=label_before, total=1, completed=1, rows=took)
             self._phase, self._began = p.phase, now
         self._lines.start()
         task = self._tasks.get(p.phase)
@@ -207,10 +196,6 @@ class _Live:
             task = self._tasks[p.phase] = self._lines.add_task(label, rows=rows)
         self._lines.update(task, description=label, total=p.total or None, completed=p.done, rows=rows)
         self._lines.refresh()
-
-    def _end_phase(self, now: float) -> None:
-        took = f"{now - self._began:.1f} s"
-        self._lines.update(self._tasks[self._phase], description=LABELS[self._phase], total=1, completed=1, rows=took)
 
     def stop(self) -> None:
         self._lines.stop()

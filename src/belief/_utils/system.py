@@ -17,16 +17,13 @@ def register_at_fork(**handlers: Callable[[], Any]) -> None:
 
 def total_memory() -> int | None:
     """Return the memory of this machine in bytes, or None if the system does not report it."""
-    if not hasattr(os, "sysconf"):
-        return _total_memory_of_windows()
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError):
-        return None
+    if hasattr(os, "sysconf"):
+        try:
+            return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        except (ValueError, OSError):
+            return None
 
-
-def _total_memory_of_windows() -> int | None:
-    import ctypes
+    import ctypes  # Windows
 
     class MemoryStatus(ctypes.Structure):
         _fields_ = (

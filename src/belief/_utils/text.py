@@ -18,11 +18,12 @@ SMALLEST_PROBABILITY = 1e-16  # smaller probabilities are displayed as "< 1e-16"
 
 def escape_controls(text: object) -> str:
     """Return a text with control characters escaped, so that names from files cannot send commands to a terminal."""
-    return "".join(c.encode("unicode_escape").decode() if _is_control(c) else c for c in str(text))
-
-
-def _is_control(c: str) -> bool:
-    return unicodedata.category(c) in CONTROL_CATEGORIES or unicodedata.bidirectional(c) in BIDI_CONTROLS
+    return "".join(
+        c.encode("unicode_escape").decode()
+        if unicodedata.category(c) in CONTROL_CATEGORIES or unicodedata.bidirectional(c) in BIDI_CONTROLS
+        else c
+        for c in str(text)
+    )
 
 
 def format_table(rows: Sequence[Sequence[str]]) -> str:
@@ -38,12 +39,12 @@ def format_table(rows: Sequence[Sequence[str]]) -> str:
 
 def format_html_table(rows: Sequence[Sequence[str]]) -> str:
     """Return rows of cells as an HTML table; the first row holds the headings."""
-    head, *body = [_html_row("th" if i == 0 else "td", row) for i, row in enumerate(rows)]
-    return f"<table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table>"
-
-
-def _html_row(tag: str, cells: Sequence[str]) -> str:
-    return "<tr>" + "".join(f"<{tag} style='text-align: left'>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+    lines = []
+    for i, row in enumerate(rows):
+        tag = "td" if i else "th"
+        cells = "".join(f"<{tag} style='text-align: left'>{escape(cell)}</{tag}>" for cell in row)
+        lines.append(f"<tr>{cells}</tr>")
+    return f"<table><thead>{lines[0]}</thead><tbody>{''.join(lines[1:])}</tbody></table>"
 
 
 def format_probability(p: float) -> str:

@@ -23,27 +23,12 @@ def count_threads(n_jobs: Any) -> int:
     that the affinity of the process and the quota of its container allow.
     """
     check_n_jobs(n_jobs)
-    if n_jobs is None:
-        return _default_threads()
-    return int(n_jobs) if n_jobs > 0 else max(1, _joblib().cpu_count() + 1 + int(n_jobs))
-
-
-def check_n_jobs(n_jobs: Any) -> None:
-    """Raise a ValueError if `n_jobs` is not a valid number of threads."""
-    if n_jobs is not None and (not is_integer(n_jobs) or n_jobs == 0):
-        allowed = "None or an integer: a number of threads, -1 for all cores, -2 for all but one"
-        raise ValueError(f"n_jobs must be {allowed}; got {n_jobs!r}.")
-
-
-def _joblib() -> Any:
-    """Return the module joblib. It is imported on first use, because the import takes 0.2 seconds."""
+    if n_jobs is not None and n_jobs > 0:
+        return int(n_jobs)
     with importing():
-        import joblib
-    return joblib
-
-
-def _default_threads() -> int:
-    joblib = _joblib()
+        import joblib  # here, because the import takes 0.2 seconds
+    if n_jobs is not None:
+        return max(1, joblib.cpu_count() + 1 + int(n_jobs))
     backend, n_jobs = joblib.parallel.get_active_backend()
     if n_jobs is not None:
         return count_threads(n_jobs)
@@ -51,3 +36,10 @@ def _default_threads() -> int:
     if share:
         return max(1, min(int(share[1]), joblib.cpu_count()))
     return 1 if backend.nesting_level else joblib.cpu_count()
+
+
+def check_n_jobs(n_jobs: Any) -> None:
+    """Raise a ValueError if `n_jobs` is not a valid number of threads."""
+    if n_jobs is not None and (not is_integer(n_jobs) or n_jobs == 0):
+        allowed = "None or an integer: a number of threads, -1 for all cores, -2 for all but one"
+        raise ValueError(f"n_jobs must be {allowed}; got {n_jobs!r}.")

@@ -106,25 +106,19 @@ def check_roles(df: Any, features: str | Sequence[str], label: str, roles: Roles
     for role, names in named.items():
         check_is_not_target(names, label, role)
         for name in names:
-            _check_type(df, name, role)
+            kind = df.schema[name].dataType.simpleString()
+            if role == "sample_weight" and not kind.startswith(NUMBERS):
+                raise ValueError(
+                    f"sample_weight must hold numbers, but column {name!r} is of type {kind}. Cast it to double."
+                )
+            if kind.startswith(NESTED):
+                raise ValueError(f"{role}: column {name!r} is of type {kind}. Name a column of numbers, text or dates.")
         for name in {*names} & {*find_columns(df, list(features))}:
             raise ValueError(f"Column {name!r} is a feature, and also given as {role}. Remove it from the features.")
     if "sample_weight" in named:
         weight = quote(named["sample_weight"][0])
         df = df.filter(f"{weight} IS NULL OR {weight} != 0")
     return df, named
-
-
-def _check_type(df: Any, name: str, role: str) -> None:
-    """Raise a ValueError if a column cannot have this role.
-
-    Weights must be numbers; groups and strata must not be vectors, arrays or records.
-    """
-    kind = df.schema[name].dataType.simpleString()
-    if role == "sample_weight" and not kind.startswith(NUMBERS):
-        raise ValueError(f"sample_weight must hold numbers, but column {name!r} is of type {kind}. Cast it to double.")
-    if kind.startswith(NESTED):
-        raise ValueError(f"{role}: column {name!r} is of type {kind}. Name a column of numbers, text or dates.")
 
 
 def select_files(

@@ -153,21 +153,20 @@ def with_setters(names: Collection[str]) -> Callable[[type[P]], type[P]]:
     def decorate(cls: type[P]) -> type[P]:
         for p in TABLE:
             if p.name in names:
-                _add_method(cls, "set", p, _make_setter(p.name))
+                _add_method(cls, "set", p)
         return cls
 
     return decorate
 
 
-def _make_getter(name: str) -> Callable[..., Any]:
-    return lambda self: self.getOrDefault(name)
+def _add_method(cls: type, verb: str, p: Param[Any]) -> None:
+    def get_value(self: BeliefParams) -> Any:
+        return self.getOrDefault(p.name)
 
+    def set_value(self: BeliefParams, value: Any) -> Any:
+        return self._set(**{p.name: value})
 
-def _make_setter(name: str) -> Callable[..., Any]:
-    return lambda self, value: self._set(**{name: value})
-
-
-def _add_method(cls: type, verb: str, p: Param[Any], method: Callable[..., Any]) -> None:
+    method: Callable[..., Any] = get_value if verb == "get" else set_value
     method.__name__ = verb + p.name[0].upper() + p.name[1:]
     method.__qualname__ = f"{cls.__name__}.{method.__name__}"
     method.__doc__ = f"{verb.capitalize()}s {p.name}: {p.doc}."
@@ -176,4 +175,4 @@ def _add_method(cls: type, verb: str, p: Param[Any], method: Callable[..., Any])
 
 for each in TABLE:
     setattr(BeliefParams, each.name, each)
-    _add_method(BeliefParams, "get", each, _make_getter(each.name))
+    _add_method(BeliefParams, "get", each)
