@@ -155,7 +155,7 @@ def test_result_arrays_are_read_only(result):
 
 
 @pytest.mark.parametrize("kind", ["numbers", "text", "numeric target"])
-def test_fields_for_explanations_are_computed_when_they_are_needed(kind, monkeypatch):
+def test_fields_for_explanations_are_computed_when_they_are_needed(kind):
     """They are the same as if they were computed at once, although the data has changed in the meantime."""
     rng = np.random.default_rng(5)
     X = pd.DataFrame(rng.standard_normal((300, 6)), columns=list("abcdef"))
@@ -165,10 +165,8 @@ def test_fields_for_explanations_are_computed_when_they_are_needed(kind, monkeyp
     if kind == "numeric target":
         y = X.a + X.b
     options = {"n_features_to_select": 4, "random_state": 0, "significance": None}
-    with monkeypatch.context() as patch:
-        patch.setattr(deferred, "MAX_KEPT_BYTES", -1)
-        at_once = belief.select(X, y, **options)
-    assert "pairs" in vars(at_once)
+    at_once = belief.select(X, y, **options)
+    assert at_once.pairs or kind == "numeric target"
     table = X.copy()
     later, copied, pickled, replaced = (belief.select(table, y, **options) for _ in range(4))
     table.iloc[:] = table.iloc[::-1].to_numpy()
@@ -180,6 +178,14 @@ def test_fields_for_explanations_are_computed_when_they_are_needed(kind, monkeyp
     assert not later.partner.flags.writeable
     with pytest.raises(AttributeError, match="'Result' object has no attribute 'partners'"):
         _ = later.partners
+
+
+def test_fields_for_explanations_are_computed_at_once_if_they_need_much_memory():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"many": [f"level {i}" for i in rng.integers(0, 1500, 6000)], "x": rng.standard_normal(6000)})
+    found = belief.select(X, rng.integers(0, 2, 6000), 2, random_state=0, significance=None)
+    assert len({*X.many}) > deferred.MAX_KEPT_LEVELS
+    assert "pairs" in vars(found)
 
 
 def comparable(result):
