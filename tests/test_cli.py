@@ -178,14 +178,8 @@ BAD = {
     "unknown ending": (["a.xyz", *LEFT], "a.xyz: the file ending 'xyz' is not supported.*csv"),
     "packing not known": (["a.csv.xz", *LEFT], r"a.csv.xz: .xz is not supported for csv files. Decompress"),
     "two formats": (["a.csv", "a.parquet", *LEFT], "All files must have the same format"),
-    "unknown label": (
-        ["a.csv", "--label", "leftt"],
-        r"--label: .* 'leftt' in a.csv \(did you mean 'left'\?\)",
-    ),
-    "unknown column": (
-        ["a.csv", *LEFT, "--drop", "regoin"],
-        r"--drop: .*'regoin' in a.csv \(did you mean 'region'",
-    ),
+    "unknown label": (["a.csv", "--label", "leftt"], r"--label: .* 'leftt' in a.csv \(did you mean 'left'\?\)"),
+    "unknown column": (["a.csv", *LEFT, "--drop", "regoin"], r"--drop: .*'regoin' in a.csv \(did you mean 'region'"),
     "unknown name": (["a.csv", *LEFT, "--discrete", "regoin"], r"'regoin'.*did you mean 'region'"),
     "no names to drop": (["a.npz", "--drop", "b"], r"drop applies only to CSV, .*; got \['b'\]"),
     "all classes": (
@@ -209,19 +203,10 @@ BAD = {
         ["far.csv", "--label", "y", "--candidates", "d"],
         "line 3002, column 'd' has the value 'oops', but booleans in the lines before",
     ),
-    "label mixed far down": (
-        ["far.csv", "--label", "b", "--candidates", "a"],
-        "column 'b' has .* Correct the value.$",
-    ),
+    "label mixed far down": (["far.csv", "--label", "b", "--candidates", "a"], "column 'b' has .* Correct the value.$"),
     "other columns": (["a.csv", "b.csv", *LEFT], "b.csv and a.csv have different columns: they differ in 'region'"),
-    "other columns, Parquet": (
-        ["a.parquet", "b.parquet", *LEFT],
-        r"b.parquet and a.parquet have .*'region'",
-    ),
-    "other types": (
-        ["a.csv", "words.csv", *LEFT],
-        "words.csv: line 2, column 'age' has the value '.*x', but",
-    ),
+    "other columns, Parquet": (["a.parquet", "b.parquet", *LEFT], r"b.parquet and a.parquet have .*'region'"),
+    "other types": (["a.csv", "words.csv", *LEFT], "words.csv: line 2, column 'age' has the value '.*x', but"),
     "other types, Parquet": (
         ["a.parquet", "words.parquet", *LEFT],
         "words.parquet and a.parquet have different column types: column 'age' is double vs .*string",
@@ -231,10 +216,7 @@ BAD = {
     "empty CSV": (["zero.csv", *LEFT], "zero.csv: the file is empty"),
     "header only": (["head.csv", "--label", "y"], "head.csv has no rows"),
     "no UTF-8": (["latin.csv", "--label", "y"], "latin.csv: column 'b' is not valid UTF-8"),
-    "no UTF-8 in the names": (
-        ["latin_names.csv", "--label", "y"],
-        "latin_names.csv: the line of column names is",
-    ),
+    "no UTF-8 in the names": (["latin_names.csv", "--label", "y"], "latin_names.csv: the line of column names is"),
     "no class in a row": (["unlabelled.csv", "--label", "y"], "'y' has no value in row 50"),
     "NaN as a class": (["undefined.parquet", *LEFT], "'left' has no value in row 77"),
     "no class, Parquet": (["unlabelled.parquet", *LEFT], "'left' has no value in row 77"),
@@ -256,21 +238,12 @@ BAD = {
 WRONG = {
     "no threads": (["a.csv", *LEFT, "--n-jobs", "0"], "--n-jobs must be a number of threads, -1 for all .*; got 0."),
     "no memory": (["a.csv", *LEFT, "--working-memory", "3"], r"--working-memory must be .* 2\*\*30 \(MiB\); got 3."),
-    "no device": (
-        ["a.csv", *LEFT, "--device", "gpu"],
-        "--device must be 'auto', 'cpu', 'cuda', one GPU",
-    ),
+    "no device": (["a.csv", *LEFT, "--device", "gpu"], "--device must be 'auto', 'cpu', 'cuda', one GPU"),
     "no label": (["a.csv"], "Pass --label NAME to name the target column"),
     "wrong setting": (["a.csv", *LEFT, "--kappa", "3"], r"--kappa must be a number in \[0, 1\]; got 3"),
     "wrong number": (["a.csv", *LEFT, "--top", "few"], "--top must be 'auto', an integer .* got 'few'"),
-    "same output twice": (
-        ["a.csv", *LEFT, "--out", "r.csv", "--write-data", "r.csv"],
-        "same file, r.csv: choose two",
-    ),
-    "input written over": (
-        ["a.csv", *LEFT, "--write-data", "a.csv", "--force"],
-        "would overwrite an input file",
-    ),
+    "same output twice": (["a.csv", *LEFT, "--out", "r.csv", "--write-data", "r.csv"], "same file, r.csv: choose two"),
+    "input written over": (["a.csv", *LEFT, "--write-data", "a.csv", "--force"], "would overwrite an input file"),
     "no data to write": (["a.npz", "--write-data", "w.csv"], "--write-data needs a file with column names"),
     "no such feature": (["a.npz", "--discrete", "q"], "no column 'q'. Columns without names are called x0"),
     "for this machine": (["a.csv", *LEFT, "--engine", "spark", "--n-jobs", "2"], "--n-jobs needs --engine local"),

@@ -114,10 +114,7 @@ def test_arrays_on_disk(open_array, tmp_path):
     array = open_array(tmp_path)
     stream = ArrayStream(array, NAMES, TYPES, "auto")
     stream.block_bytes = 5000
-    for result in (
-        belief.select(array, TYPES, **SETTINGS, feature_names=NAMES),
-        select_in_blocks(stream, **SETTINGS),
-    ):
+    for result in (belief.select(array, TYPES, **SETTINGS, feature_names=NAMES), select_in_blocks(stream, **SETTINGS)):
         np.testing.assert_allclose(result.weights, DENSE.weights, rtol=1e-12)
         assert result.feature_names == NAMES
     result = belief.select(array, TYPES, **SETTINGS, candidates=[4, 5, 7])
@@ -225,10 +222,7 @@ def test_errors_of_anndata(tmp_path):
         ({"label": "celltype"}, r"label: there is no 'celltype' in X.obs \(did you mean 'cell_type'\?\)"),
         ({"label": "cell_type", "layer": "lag"}, r"layer: there is no 'lag' in the layers of X"),
         ({"label": "cell_type", "drop": ["gene99"]}, "drop: there is no column 'gene99'"),
-        (
-            {"label": "cell_type", "feature_names": NAMES},
-            "feature_names has no effect because X is an AnnData",
-        ),
+        ({"label": "cell_type", "feature_names": NAMES}, "feature_names has no effect because X is an AnnData"),
     ):
         with pytest.raises(ValueError, match=message):
             belief.select(adata, **options)

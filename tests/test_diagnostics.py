@@ -19,10 +19,7 @@ X = rng.standard_normal((M, 3)) + Y[:, None]
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (
-            [f"id{i}" for i in range(M)],
-            "200 distinct values in 200 rows, too many .* IDs: choose another",
-        ),
+        ([f"id{i}" for i in range(M)], "200 distinct values in 200 rows, too many .* IDs: choose another"),
         ([f"{i},5" for i in range(M)], "numbers stored as text: convert them, and pass task='regression'"),
         (
             [f"c{i // 3}" for i in range(3 * 1100)],

@@ -131,8 +131,7 @@ def stream(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "given",
-    [{"y": np.arange(20) % 2}, {"label": "y"}, {"drop": "a"}, {"separator": ";"}, {"discrete_features": ["a"]}],
+    "given", [{"y": np.arange(20) % 2}, {"label": "y"}, {"drop": "a"}, {"separator": ";"}, {"discrete_features": ["a"]}]
 )
 def test_select_refuses_options_that_an_open_stream_has(stream, given):
     with pytest.raises(ValueError, match=f"{next(iter(given))} cannot be changed for an open stream. Pass"):

@@ -202,18 +202,8 @@ def test_compressed_files(tmp_path, reader, name, compress):
 def test_several_files_are_concatenated(tmp_path):
     paths = [write(tmp_path, "1 1:1\n", "a"), str(write(tmp_path, "2 5:1\n3 0:1", "b")), write(tmp_path, "4 1:1", "c")]
     blocks, y = load_libsvm(paths, block_bytes=2**20)
-    assert [X.shape for X in blocks] == [
-        (1, 6),
-        (1, 6),
-        (1, 6),
-        (1, 6),
-    ]  # a last line without end is a block
-    assert [X.indices.tolist() for X in blocks] == [
-        [1],
-        [5],
-        [0],
-        [1],
-    ]  # 0 in the second file makes all zero-based
+    assert [X.shape for X in blocks] == [(1, 6), (1, 6), (1, 6), (1, 6)]  # a last line without end is a block
+    assert [X.indices.tolist() for X in blocks] == [[1], [5], [0], [1]]  # 0 in the second file makes all zero-based
     assert y.tolist() == [1, 2, 3, 4]
     streamed, labels = read_whole(paths)
     assert_same([streamed], labels, vstack(blocks, format="csr"), y)
@@ -274,11 +264,7 @@ MALFORMED = {
         "'8:1' has.*The largest allowed index is 7",
     ),
     "beyond the width, found 0-based": ("1 0:1 8:1", {"n_features": 8}, "'8:1' has.*The largest allowed index is 7"),
-    "index too large": (
-        f"1 {10**18}:1",
-        {},
-        "an index that is too large. .* index is 999999999999999999",
-    ),
+    "index too large": (f"1 {10**18}:1", {}, "an index that is too large. .* index is 999999999999999999"),
     "index of very many digits": ("1 " + "9" * 9_000 + ":1", {}, r"'9+\.\.\.' has an index that is too large"),
     "twice": ("1 3:1 3:2", {}, "index 3 occurs twice, but must occur only once"),
     "twice, apart": ("1 3:1 5:1 03:2", {}, "index 3 occurs twice"),

@@ -274,25 +274,10 @@ def test_undecodable_files_raise(tmp_path, capsys):
             1,
             "is not valid UTF-8. Pass the encoding of the file, such as --encoding latin1",
         ),
-        (
-            words_csv().encode("utf-16")[:-1],
-            [],
-            1,
-            "a.csv: the file is not valid utf-16 .truncated data.. Pass",
-        ),
+        (words_csv().encode("utf-16")[:-1], [], 1, "a.csv: the file is not valid utf-16 .truncated data.. Pass"),
         (words_csv().encode(), ["--encoding", "ascii"], 1, "a.csv: the file is not valid ascii"),
-        (
-            words_csv().encode(),
-            ["--encoding", "klingon"],
-            2,
-            "--encoding must be the name of .* got 'klingon'",
-        ),
-        (
-            words_csv().encode(),
-            ["--encoding", "base64"],
-            2,
-            "--encoding must be the name of .* got 'base64'",
-        ),
+        (words_csv().encode(), ["--encoding", "klingon"], 2, "--encoding must be the name of .* got 'klingon'"),
+        (words_csv().encode(), ["--encoding", "base64"], 2, "--encoding must be the name of .* got 'base64'"),
         (b"a,b,y\n1,\x00\x00\x00,0\n2,x,1\n", [], 1, "a.csv: contains zero bytes, .*such as --encoding utf-16"),
     ):
         a.write_bytes(text)

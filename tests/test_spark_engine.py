@@ -21,13 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.sparse import csr_array, issparse
-from spark_sessions import (
-    cluster,
-    connect_server,
-    on_connect,
-    stop_session,
-    wait_until,
-)
+from spark_sessions import cluster, connect_server, on_connect, stop_session, wait_until
 
 import belief
 from belief.data.source import ArraySource

@@ -10,10 +10,7 @@ from threading import Timer
 
 import numpy as np
 import pytest
-from spark_sessions import (
-    connect_server,
-    on_connect,
-)
+from spark_sessions import connect_server, on_connect
 
 import belief
 from belief.method.settings import Settings

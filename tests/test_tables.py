@@ -114,9 +114,7 @@ def test_all_missing_column_or_block():
     blocks = [MIXED[["colour", "age"]][:60], MIXED[["colour", "age"]][60:].assign(colour=np.nan)]
     whole = pd.concat([blocks[0], blocks[1].astype({"colour": object})])
     np.testing.assert_allclose(
-        belief.select(blocks, Y, 2, **SETTINGS).weights,
-        belief.select(whole, Y, 2, **SETTINGS).weights,
-        rtol=1e-9,
+        belief.select(blocks, Y, 2, **SETTINGS).weights, belief.select(whole, Y, 2, **SETTINGS).weights, rtol=1e-9
     )
 
 

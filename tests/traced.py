@@ -22,9 +22,5 @@ def run(engine, settings, given=()):
         warnings.simplefilter("ignore", UserWarning)  # few rows: tested elsewhere
         run = Run(engine, settings, lambda *_: None, Storage(), lambda: np.array(given, np.int64))
         found = run.execute(check=lambda *_: None)
-    kept = {
-        "difference": run.difference,
-        "tally": run.tally,
-        "measure": run.estimate.measure,
-    }
+    kept = {"difference": run.difference, "tally": run.tally, "measure": run.estimate.measure}
     return SimpleNamespace(**found, **kept)
