@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -45,27 +46,25 @@ def resources_for(device, **options):
 
 
 def engine_of(X, labels, discrete, device, **options):
-    return block_engine(ArraySource(X), labels, discrete, resources_for(device, **options))
+    return as_small(block_engine(ArraySource(X), labels, discrete, resources_for(device, **options)))
 
 
-def fit(X, labels, discrete, device, working_memory=2**30, **settings):
-    """Run the whole method on a device."""
+def as_small(engine):
+    """Make small tables take the code path of large ones: several chunks, several parts, lists that overflow."""
+    engine.first_chunk, engine.max_chunk = 64, 200
+    engine.compare = partial(search.compare, capacity=32, queries_at_once=70)
+    return engine
+
+
+def fit(X, labels, discrete, device, working_memory=2**30, limits=(), **settings):
+    """Run the whole method on a device, with some attributes of the engine."""
     resources = resources_for(device, working_memory=working_memory)
-    engine = local_engine(ArraySource(X), np.arange(labels.max() + 1), labels, discrete, resources)
+    engine = as_small(local_engine(ArraySource(X), np.arange(labels.max() + 1), labels, discrete, resources))
+    vars(engine).update(limits)
     with warnings.catch_warnings(), engine:
         warnings.simplefilter("ignore", UserWarning)  # few rows of the rare class
         found = run_belief(engine, Settings(**settings), lambda *described: None, lambda *progress: None)
         return SimpleNamespace(**found)
-
-
-@pytest.fixture(autouse=True)
-def small_limits(monkeypatch):
-    """Small tables take the code path of large ones: several chunks, several parts, lists that overflow."""
-    monkeypatch.setattr(gpu, "FIRST_CHUNK", 64)
-    monkeypatch.setattr(gpu, "MAX_CHUNK", 200)
-    monkeypatch.setattr(search, "CAPACITY", 32)
-    monkeypatch.setattr(search, "QUERIES_AT_ONCE", 70)
-    monkeypatch.setattr(scan, "HEAD", 64)
 
 
 # --- same results as on the CPU ---
@@ -73,17 +72,33 @@ def small_limits(monkeypatch):
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("seed", range(21))
-def test_fit_equals_cpu(seed, device, monkeypatch):
+def test_fit_equals_cpu(seed, device):
     X, discrete, labels = table(seed)
     X = X.astype(np.float32 if seed % 2 else np.float64)
-    monkeypatch.setattr("belief.kernels.gpu.sums.MAX_TEMPORARY", 100 * X.shape[1])
-    monkeypatch.setattr(gpu, "MAX_JOINT_FEATURES", 3 if seed % 4 == 0 else gpu.MAX_JOINT_FEATURES)
     settings = {"n_features_to_select": max(1, X.shape[1] // 2), "n_neighbors": 7, "sample_size": 100}
     settings |= {"random_state": seed, "redundancy": ["agreement", "mcr", None][seed % 3]}
-    cpu, mine = (fit(X, labels, discrete, name, **settings) for name in ("cpu", device))
+    settings["limits"] = {"columns_at_once": 3} if seed % 4 == 0 else {}
+    check_fit(X, labels, discrete, device, settings)
+
+
+def check_fit(X, labels, discrete, device, settings, **limits):
+    cpu = fit(X, labels, discrete, "cpu", **settings)
+    mine = fit(X, labels, discrete, device, **settings | limits)
     np.testing.assert_allclose(mine.weights, cpu.weights, rtol=1e-9, atol=1e-12)
     assert mine.selected.tolist() == cpu.selected.tolist()
     np.testing.assert_allclose(mine.scores, cpu.scores, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(("m", "n_features"), [(600, 6000), (20_000, 6)])
+def test_fit_of_large_tables_equals_cpu(m, n_features, device):
+    """Sums over many pairs of wide rows are computed in parts; the first thresholds are those of 4,096 rows a class."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, m).astype(np.int32)
+    X = rng.normal(size=(m, n_features)).astype(np.float32) + labels[:, None] * np.linspace(1, 0, n_features)
+    settings = {"n_features_to_select": 3, "n_neighbors": 10, "sample_size": 300, "random_state": 0}
+    limits = {"first_chunk": 2**14, "max_chunk": 2**20}
+    check_fit(X, labels, np.zeros(n_features, bool), device, settings | {"significance": None}, limits=limits)
 
 
 # --- bounds, keys and copies ---
@@ -126,13 +141,12 @@ def test_surplus_copies_do_not_fill_the_lists(device, monkeypatch):
     X[:700] = X[0]
     capacities, plain = [], search.scan
     monkeypatch.setattr(search, "scan", lambda q, c, tau, n: capacities.append(n) or plain(q, c, tau, n))
-    monkeypatch.setattr(gpu, "FIRST_CHUNK", 900)
-    monkeypatch.setattr(gpu, "MAX_CHUNK", 900)
     rows, none = np.arange(0, 900, 23), np.zeros(6, bool)
     sample, asked = Sample(rows.astype(np.uint64), rows, labels[rows]), Search(5, 2, 3)
     found = []
     for name in ("cpu", device):
         with engine_of(X, labels, none, name) as engine:
+            engine.first_chunk = engine.max_chunk = 900
             difference = Difference.from_summary(engine.describe(), none, "none")
             found.append(engine.nearest(sample, difference, asked))
     np.testing.assert_array_equal(found[1].row, found[0].row)
@@ -144,40 +158,44 @@ def test_surplus_copies_do_not_fill_the_lists(device, monkeypatch):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_out_of_memory_halves_the_chunks(device, monkeypatch):
+def test_out_of_memory_halves_the_chunks(device):
     X, discrete, labels = table(0)
-    heights, plain = [], gpu.compare
+    heights = []
 
     def compare(queries, chunk, best, space):
         heights.append(sum(chunk.size))
         if heights[-1] > 40:
             raise torch.OutOfMemoryError
-        return plain(queries, chunk, best, space)
+        return search.compare(queries, chunk, best, space)
 
-    monkeypatch.setattr(gpu, "compare", compare)
-    monkeypatch.setattr(gpu, "MIN_CHUNK", 8)
-    test_fit_equals_cpu(0, device, monkeypatch)
+    settings = {"n_features_to_select": 2, "n_neighbors": 7, "sample_size": 100, "random_state": 0}
+    check_fit(X, labels, discrete, device, settings, limits={"compare": compare, "min_chunk": 8})
     assert max(heights) > 40 >= heights[-1]
-    monkeypatch.setattr(gpu, "MIN_CHUNK", 60)
     with pytest.raises(ValueError, match=r"^device='c.*' ran out of memory with .* rows .* use device='cpu'\.$"):
-        fit(X, labels, discrete, device, n_features_to_select=2, n_neighbors=2)
+        fit(X, labels, discrete, device, limits={"compare": compare, "min_chunk": 60}, **settings)
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_stored_spans_of_rows_that_do_not_fit(device, monkeypatch):
+def test_stored_spans_of_rows_that_do_not_fit(device):
     X, discrete, labels = table(6)
-    monkeypatch.setattr(stored, "COPY_BYTES", 1000)
-    monkeypatch.setattr(stored, "MAX_MEMORY_SHARE", 0.0)
-    monkeypatch.setattr(gpu, "MIN_CHUNK", 50)
-    copied, plain = [], stored.Stored.spans
-    monkeypatch.setattr(
-        stored.Stored, "spans", lambda self, *args: (copied.append(len(x.values)) or x for x in plain(self, *args))
-    )
-    settings = {"n_features_to_select": 3, "n_neighbors": 5, "sample_size": 60, "random_state": 1}
-    cpu, mine = (fit(X, labels, discrete, name, working_memory=2**14, **settings) for name in ("cpu", device))
-    assert len(copied) > 3
-    np.testing.assert_allclose(mine.weights, cpu.weights, rtol=1e-9, atol=1e-12)
-    with engine_of(X, labels, discrete, device, working_memory=2**10) as engine:
+    rows, sizes = np.arange(0, len(X), 11), []
+    sample, found = Sample(rows.astype(np.uint64), rows, labels[rows]), []
+
+    def compare(queries, chunk, best, space):
+        sizes.append(sum(chunk.size))
+        return search.compare(queries, chunk, best, space)
+
+    for name in ("cpu", device):
+        with engine_of(X, labels, discrete, name) as engine:
+            engine.compare, engine.min_chunk = compare, 50
+            if name == device:
+                engine.stored.memory, engine.stored.copy_bytes = 2**10, 1000
+            difference = Difference.from_summary(engine.describe(), discrete, "standard")
+            found.append(engine.nearest(sample, difference, Search(5, 3, 1)))
+    np.testing.assert_array_equal(found[1].row, found[0].row)
+    assert len(sizes) > 3
+    with engine_of(X, labels, discrete, device) as engine:
+        engine.stored.memory, engine.stored.copy_bytes = 2**10, 1000
         parts = list(engine.stored.spans(7, 100))
         assert [x.first for x in parts] == list(range(7, len(X), 100))
         np.testing.assert_array_equal(np.concatenate([x.values.cpu().numpy() for x in parts]), X[7:])

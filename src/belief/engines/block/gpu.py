@@ -38,8 +38,6 @@ from belief.method.relevance import scale_spread
 from belief.method.sampling import SAMPLE, TIES, Sample, splitmix64
 from belief.method.summary import Summary
 
-FIRST_CHUNK, MAX_CHUNK, MIN_CHUNK = 2**14, 2**20, 64  # rows of a chunk
-MAX_JOINT_FEATURES = 1024  # up to this many features, joint sums are computed for all pairs of features, and cached
 MAX_GROUPS = 64  # for more groups, the CPU computes the summary
 
 
@@ -53,7 +51,9 @@ class GpuEngine(DenseEngine):
     span : the rows to search as (start, stop); None: all rows
     """
 
-    columns_at_once = MAX_JOINT_FEATURES
+    columns_at_once = 1024  # up to this many features, joint sums are computed for all pairs of features, and cached
+    first_chunk, max_chunk, min_chunk = 2**14, 2**20, 64  # rows of a chunk
+    compare = staticmethod(compare)  # searches a chunk
 
     def __init__(
         self, source: Source, targets: Array, discrete: Array, resources: Resources, pool: Threads | None = None,
@@ -130,13 +130,13 @@ class GpuEngine(DenseEngine):
 
     def _search(self, queries: Queries, space: Space, best: Best, search: Search, first: int) -> Best:
         seed_key = stream_key(search.seed, TIES)
-        done, most = self.stored.first, MAX_CHUNK
+        done, most = self.stored.first, self.max_chunk
         known = bool(best.farthest.isfinite().all())
         while done < self.stored.stop:
             try:
                 for values, at, source, end in self._chunks(done, most, search.n_groups, known):
                     chunk = Chunk.from_rows(values, source, first + at, space, seed_key)
-                    best = compare(queries, chunk, best, space)
+                    best = self.compare(queries, chunk, best, space)
                     done = end
                     self.report(done - self.stored.first, len(self.stored))
             except torch.OutOfMemoryError:
@@ -149,7 +149,7 @@ class GpuEngine(DenseEngine):
         If chunks cannot be smaller, raise a ValueError.
         """
         torch.cuda.empty_cache()
-        if most <= MIN_CHUNK:
+        if most <= self.min_chunk:
             raise ValueError(
                 f"device={str(self.device)!r} ran out of memory with {most} rows of {self.n_features} features."
                 " Reduce sample_size, or use device='cpu'."
@@ -173,11 +173,11 @@ class GpuEngine(DenseEngine):
         a, n = self.stored.first, len(self.stored)
         if whole is not None:
             groups = self._groups(a, a + n, n_groups)
-            for lo, hi in _growing_chunks(done - a, n, most, known):
+            for lo, hi in _growing_chunks(done - a, n, self.first_chunk, most, known):
                 cut = [slice(round(lo / n * len(x)), round(hi / n * len(x))) for x in groups]
                 yield whole, a, [x[c] for x, c in zip(groups, cut, strict=True)], a + hi
             return
-        most = min(most, max(MIN_CHUNK, self.stored.memory // (4 * self.stored.row_bytes)))
+        most = min(most, max(self.min_chunk, self.stored.memory // (4 * self.stored.row_bytes)))
         for span in self.stored.spans(done, most):
             yield span.values, span.first, self._groups(span.first, span.stop, n_groups), span.stop
 
@@ -208,7 +208,7 @@ class GpuEngine(DenseEngine):
         return sums.Located.from_pairs(rows, pairs, *at.reshape(2, -1))
 
     def _joint(self, pairs: Pairs, difference: Difference, rates: Collisions, watched: Array, columns: Array) -> Joint:
-        if self.n_features > MAX_JOINT_FEATURES:
+        if self.n_features > self.columns_at_once:
             with self._on_device():
                 return sums.joint(self._located(pairs), difference, rates, watched, columns)
         return _select(self._all_joint(pairs, difference, rates), watched, columns)
@@ -236,15 +236,15 @@ def stream_key(seed: int, stream: int) -> int:
     return int(splitmix64(splitmix64(np.array([seed % 2**64], np.uint64)) ^ np.uint64(stream))[0])
 
 
-def _growing_chunks(done: int, n: int, most: int, known: bool) -> Iterator[tuple[int, int]]:
+def _growing_chunks(done: int, n: int, least: int, most: int, known: bool) -> Iterator[tuple[int, int]]:
     """Cut the rows from `done` to n into chunks, and yield each chunk as (start, stop).
 
-    Each chunk has as many rows as there are before it, but at least FIRST_CHUNK and at most `most`. So only about k
-    rows of a chunk can change a query's list of k neighbours. If these lists are full from the start, `known` is True,
+    Each chunk has as many rows as there are before it, but at least `least` and at most `most`. So only about k rows
+    of a chunk can change a query's list of k neighbours. If these lists are full from the start, `known` is True,
     and each chunk has `most` rows.
     """
     while done < n:
-        step = most if known else min(most, max(FIRST_CHUNK, done))
+        step = most if known else min(most, max(least, done))
         yield done, min(n, done + step)
         done = min(n, done + step)
 

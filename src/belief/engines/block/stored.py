@@ -21,7 +21,6 @@ from belief.data.source import Source
 from belief.engines.block.threads import Threads, spans
 from belief.method.arrays import Array
 
-COPY_BYTES = 2**23  # bytes that a thread copies at a time
 MAX_MEMORY_SHARE = 0.6  # share of the free device memory that rows may use
 
 
@@ -61,6 +60,8 @@ class Stored:
     rows : the span as (start, stop)
     memory : bytes of device memory that rows may use
     """
+
+    copy_bytes = 2**23  # bytes that a thread copies at a time
 
     def __init__(self, source: Source, device: torch.device, pool: Threads, rows: tuple[int, int], memory: int) -> None:
         self.source, self.device, self._pool = source, device, pool
@@ -115,7 +116,7 @@ class Stored:
         dtype = getattr(torch, self._dtype().name)
         values = torch.empty(rows[1] - rows[0], self.source.n_features, dtype=dtype, device=self.device)
         free = torch.cuda.current_stream(self.device).record_event() if self.device.type == "cuda" else None
-        pieces = spans(len(values), max(1, COPY_BYTES // max(1, self.row_bytes)))
+        pieces = spans(len(values), max(1, self.copy_bytes // max(1, self.row_bytes)))
         tasks = [self._pool.submit(self._copy, values[a:b], rows[0] + a, free) for a, b in pieces]
         return _PendingCopy(Span(rows[0], values), tasks)
 

@@ -18,14 +18,16 @@ from belief.kernels.gpu.points import MAX_TEMPORARY, STEP, Space
 from belief.kernels.gpu.ranking import Best, distances, merge, round9
 from belief.kernels.gpu.scan import Candidates, Chunk, Queries, compute_thresholds, estimate_bounds, scan
 
-CAPACITY = 128  # initial capacity of a list of candidates
-QUERIES_AT_ONCE = 2**17
 
+def compare(
+    queries: Queries, chunk: Chunk, best: Best, space: Space, capacity: int = 128, queries_at_once: int = 2**17
+) -> Best:
+    """Return the nearest rows of each query in this chunk and the chunks before it.
 
-def compare(queries: Queries, chunk: Chunk, best: Best, space: Space) -> Best:
-    """Return the nearest rows of each query in this chunk and the chunks before it."""
-    cut = [slice(a, min(a + QUERIES_AT_ONCE, len(queries))) for a in range(0, len(queries), QUERIES_AT_ONCE)]
-    found = [_compare(queries.at(x), chunk, best.at(x), space, CAPACITY) for x in cut]
+    `capacity` is the initial capacity of a query's list of candidates.
+    """
+    cut = [slice(a, min(a + queries_at_once, len(queries))) for a in range(0, len(queries), queries_at_once)]
+    found = [_compare(queries.at(x), chunk, best.at(x), space, capacity) for x in cut]
     return found[0] if len(found) == 1 else Best.concat(found) if found else best
 
 
