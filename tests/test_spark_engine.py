@@ -457,11 +457,23 @@ LARGE = {"n_features_to_select": 3, "random_state": 1, "sample_size": 6000}
 
 
 @pytest.fixture(scope="module")
-def large():
-    """Return a table for which each phase takes about a second, and its local result."""
+def on_cluster():
+    """Return a cluster, a function that fits a table for which each phase takes about a second, and the local result.
+
+    One cluster serves all tests, because it takes seconds to start, and so does the first fit on it.
+    """
     X, y = table(20_000, seed=3)
     X = np.hstack([X, np.random.default_rng(4).normal(size=(20_000, 60))])
-    return X, y.astype(np.int32), belief.select(X, y, **LARGE)
+    with cluster() as running, running.session() as session:
+        df = in_partitions(session, X, y.astype(np.int32), 6)
+
+        def fit(staging, callback=None):
+            options = {"settings": Settings(**LARGE), "staging": staging, "callback": callback}
+            return select_frame(df, features="features", label="label", **options)
+
+        expected = belief.select(X, y, **LARGE)
+        same(fit("memory"), expected)
+        yield running, fit, expected
 
 
 @pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="the cluster needs classic Spark")
@@ -470,30 +482,19 @@ def large():
     [("staging", "disk"), ("searching", "memory"), ("tallying", "disk"), ("searching", "folder"),
      ("comparing features", "memory")][: None if THOROUGH else 2],
 )  # fmt: skip
-def test_a_cluster_that_loses_a_worker_gives_the_same_result(large, phase, staging, tmp_path):
-    X, y, expected = large
-    staging = str(tmp_path) if staging == "folder" else staging
-    with cluster() as running, running.session() as session:
-        df = in_partitions(session, X, y, 6)
+def test_a_cluster_that_loses_a_worker_gives_the_same_result(on_cluster, phase, staging, tmp_path):
+    running, fit, expected = on_cluster
+    running.start_workers(2)
+    reports = []
 
-        def run(callback=None):
-            chosen = Settings(**LARGE)
-            return select_frame(
-                df, features="features", label="label", settings=chosen, staging=staging, callback=callback
-            )
+    def kill():
+        running.kill_worker()
+        reports.append("killed")
 
-        same(run(), expected)
-        wait_until(lambda: running.alive() == 2, "A cluster of two workers", os.devnull)
-        reports = []
+    def watch(p):
+        reports.append(p.detail)
+        if p.detail == phase and reports.count(phase) == 1:
+            kill() if phase in SHORT else Timer(0.4, kill).start()
 
-        def kill():
-            running.kill_worker()
-            reports.append("killed")
-
-        def watch(p):
-            reports.append(p.detail)
-            if p.detail == phase and reports.count(phase) == 1:
-                kill() if phase in SHORT else Timer(0.4, kill).start()
-
-        same(run(watch), expected)
-        assert reports[reports.index("killed") - 1] == phase  # otherwise the phase ended before
+    same(fit(str(tmp_path) if staging == "folder" else staging, watch), expected)
+    assert reports[reports.index("killed") - 1] == phase  # otherwise the phase ended before

@@ -10,6 +10,7 @@ from threading import Timer
 
 import numpy as np
 import pytest
+from effort import THOROUGH
 from spark_sessions import connect_server, on_connect
 
 import belief
@@ -424,7 +425,8 @@ def test_load_refuses_another_format_or_class(selector, spark, tmp_path):
 def test_on_spark_connect(df, selector, tmp_path):
     selector.fit(df).save(str(tmp_path / "model"))
     with connect_server() as address:
-        on_connect(address, __file__, BELIEF_TEST_MODEL=str(tmp_path / "model"))
+        chosen = [] if THOROUGH else ["-k", "not cross_validator"]
+        on_connect(address, __file__, *chosen, BELIEF_TEST_MODEL=str(tmp_path / "model"))
 
 
 @pytest.mark.skipif("BELIEF_TEST_MODEL" not in os.environ, reason="runs in the child of test_on_spark_connect")

@@ -205,7 +205,7 @@ spark = start_session()
 def slow(batches):
     import time
     for batch in batches:
-        time.sleep(4 if batch.column(0)[0].as_py() > 1 else 0)
+        time.sleep(2 if batch.column(0)[0].as_py() > 1 else 0)
         yield batch
 
 columns = "array(cast(id % 7 AS double), cast(id % 3 AS double)) AS features", "id % 2 AS label"
@@ -228,7 +228,7 @@ try:
     print("it ran")
 except BaseException as error:
     print(type(error).__name__, str(error).splitlines()[:1])
-time.sleep(6)
+time.sleep(4)  # longer than a task
 if how != "stop":
     print("empty", spark._jsparkSession.sharedState().cacheManager().isEmpty())
     print("stored", len(spark._sc._jsc.sc().getRDDStorageInfo()))
