@@ -56,18 +56,6 @@ def test_grown_sample_equals_a_sample_of_that_size(grown):
     np.testing.assert_array_equal(grown.selected, given.selected)
 
 
-def test_growth_on_a_stream_equals_a_sample_of_that_size(tmp_path):
-    pa = pytest.importorskip("pyarrow")
-    from pyarrow import parquet
-
-    file = tmp_path / "t.parquet"
-    parquet.write_table(pa.table({**{f"x{j}": CLOSE[:, j] for j in range(12)}, "y": Y}), file)
-    options = {"random_state": 0, "significance": None}
-    streamed = belief.select(file, label="y", n_features_to_select=3, working_memory=16, **options)
-    given = belief.select(CLOSE, Y, 3, sample_size=streamed.sample_size, **options)
-    np.testing.assert_allclose(streamed.weights, given.weights, rtol=1e-9)
-
-
 def test_growth_resumes_from_a_checkpoint(tmp_path, grown):
     seen = []
 

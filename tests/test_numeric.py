@@ -26,12 +26,11 @@ from test_oracle import CLOSE, is_close_call, run
 import belief
 from belief import BeliefSelector
 from belief.cli.commands import main
-from belief.data.labels import Labels
 from belief.engines.block import table_engine
 from belief.engines.resources import Resources
 from belief.method import ranks
 from belief.method.ranks import Ranks, from_pattern, to_pattern
-from belief.method.targets import Numeric, make_numeric_target
+from belief.method.targets import make_numeric_target
 
 # --- ranks ---
 
@@ -373,25 +372,13 @@ def test_csv_column_of_integers_that_become_fractions(tmp_path):
     assert found.quantiles[-1] == M - 0.5
 
 
-def test_labels_task_from_all_blocks():
-    labels = Labels("y")
-    labels.add(np.array([1, 2, 3]))
-    labels.add(np.array([1.5, 2.0]))
-    target, t = labels.target()
-    assert isinstance(target, Numeric)
-    np.testing.assert_allclose(t, [0, 0.625, 1, 0.25, 0.625])
-
-
 # --- the faces ---
 
 
 @pytest.mark.filterwarnings("ignore:n_features_to_select:UserWarning")  # the checks' tables have few columns
 @pytest.mark.filterwarnings("ignore:n_neighbors:UserWarning")  # and few rows
 @pytest.mark.filterwarnings("ignore:.*copies of the sampled row:UserWarning")  # or columns of few values
-@parametrize_with_checks(
-    [BeliefSelector(task="regression"), BeliefSelector(task="classification")],
-    expected_failed_checks=lambda estimator: NOT_REPETITION,
-)
+@parametrize_with_checks([BeliefSelector(task="regression")], expected_failed_checks=lambda estimator: NOT_REPETITION)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

@@ -10,8 +10,7 @@ import pytest
 from belief.data.source import ArraySource
 from belief.engines.block import DenseEngine, SmallEngine, block_engine
 from belief.engines.resources import Resources
-from belief.kernels import dense, nearest, plain
-from belief.kernels.dense import gather
+from belief.kernels import nearest, plain
 from belief.kernels.shapes import POWERS_OF_TEN, round9
 from belief.method.difference import Difference
 
@@ -150,26 +149,3 @@ def test_scan_finds_all_rows_that_may_be_among_the_nearest(spread):
                 others = [r for r in range(a, b) if r != q]
                 for r in sorted(others, key=lambda r: d2[q, r])[:size]:
                     assert (q, r) in pairs or d2[q, r] > limit[q, 0]
-
-
-def test_add_identities():
-    X = rng.normal(size=(40, 6))
-    X[rng.random(X.shape) < 0.2], X[rng.random(X.shape) < 0.2] = np.nan, 0.0
-    X[0, :2] = -0.0, -np.nan
-    rows, keys = rng.permutation(40)[:30], rng.integers(0, 2**63, 4).astype(np.uint64)
-    for values in (X, X.astype(np.float32)):
-        got, expected = np.zeros((2, 30), np.uint64)
-        plain.add_identities(values, rows, 1, keys, got)
-        dense.add_identities(values, rows, 1, keys, expected)
-        np.testing.assert_array_equal(got, expected)
-
-
-def test_columns_of_large_and_small_arrays():
-    X = rng.normal(size=(300, 900))
-    ids, columns = rng.integers(0, 300, 50), rng.permutation(900)[:70]
-    out = np.empty((50, 70))
-    gather(X, ids, columns, out)
-    for source in (ArraySource(X), ArraySource(X[:, :800].copy())):
-        existing = columns[columns < source.n_features]
-        values, rows, first = source.columns(ids, existing)
-        np.testing.assert_array_equal(values[rows, first:], out[:, columns < source.n_features])
