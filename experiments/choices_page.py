@@ -55,8 +55,12 @@ def verdict(answers: Answers, setting: str) -> str:
         signs = {sure(gain(answers, setting, value, kind)) for kind in KINDS}
         bucket = torn if {1, -1} <= signs else better if 1 in signs else worse if -1 in signs else []
         bucket.append(str(value))
-    said = [f"surely better: {', '.join(better)}"] if better else ["no value is surely better on either kind of data"]
-    said += [f"surely worse: {', '.join(worse)}"] if worse else []
+    said = (
+        [f"significantly better: {', '.join(better)}"]
+        if better
+        else ["no value is significantly better on either kind of data"]
+    )
+    said += [f"significantly worse: {', '.join(worse)}"] if worse else []
     said += [f"better on one kind and worse on the other: {', '.join(torn)}"] if torn else []
     return f"**By the rule: {'look again' if better or torn else 'keep'}** ({'; '.join(said)})."
 

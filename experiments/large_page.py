@@ -93,10 +93,11 @@ def findings(study: Study) -> str:
     lines = ["The table has the mean F1 on each data set, with one setting of each method.", ""]
     lines += [by_data(study, cells, usual), ""]
     lines += [versus(study, cells, usual[i], usual[j]) for i, j in ((1, 0), (2, 0), (2, 1))]
-    counted = ", ".join(f"{len(group)} of {group[0].method}" for group in every)
+    counted = ", ".join(f"{group[0].method} {len(group)}" for group in every)
     best_ones = [[versus(study, cells, every[i], every[j])[2:]] for i, j in ((1, 0), (2, 0), (2, 1))]
-    lines.append(f"- The same comparison for the best setting of each method ({counted}), chosen on the test rows, is"
-                 f" in {as_data('the best settings', table(['comparison'], best_ones))}.")  # fmt: skip
+    lines.append("- The same comparison for the best setting of each method, chosen on the test rows (numbers of"
+                 f" settings: {counted}), is in"
+                 f" {as_data('the best settings', table(['comparison'], best_ones))}.")  # fmt: skip
     lines.append(by_setting(study, cells))
     same = [study.on_spark(name)["same"] for name in study.tasks]
     lines.append(f"- All runs used the local engine. The Spark engine selects the same 10 features on {sum(same)}"
