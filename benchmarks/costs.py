@@ -33,7 +33,7 @@ from belief.engines.block import block_engine, local_engine
 from belief.engines.block.dense import MAX_WHOLE_ROW
 from belief.engines.block.rounded import MAX_WIDTH
 from belief.engines.resources import Resources
-from belief.engines.spark.engine import QUERY_BYTES
+from belief.engines.spark.engine import ClusterEngine
 from belief.engines.spark.staging import BLOCK_BYTES, MAX_SUMMARY_FEATURES
 from belief.method.difference import Difference
 from belief.method.partials import Neighbours
@@ -188,7 +188,7 @@ def run(kinds: list[str], repeats: int) -> list[dict[str, Any]]:
 def portions(x: Size) -> tuple[int, int]:
     """Return the queries that a job compares with all rows, and the rows of a block."""
     row_bytes = 4 * x.F
-    return min(x.s, max(1, QUERY_BYTES // row_bytes)), min(x.m, BLOCK_BYTES // row_bytes)
+    return min(x.s, max(1, ClusterEngine.query_bytes // row_bytes)), min(x.m, BLOCK_BYTES // row_bytes)
 
 
 def blocks_size(x: Size, n_blocks: int) -> Size:
@@ -272,7 +272,7 @@ def count_passes(x: Size) -> tuple[int, int]:
     queries, _ = portions(x)
     # stage, choose the sample, gather the neighbours, fetch rows for the explanation, and describe wide tables
     others = 4 + (x.F > MAX_SUMMARY_FEATURES)
-    of_probe = 1 if 4 * x.p * x.F <= QUERY_BYTES else -(-x.F // FEATURES_PER_READ)
+    of_probe = 1 if 4 * x.p * x.F <= ClusterEngine.query_bytes else -(-x.F // FEATURES_PER_READ)
     return others + 2 * -(-x.s // queries), of_probe
 
 

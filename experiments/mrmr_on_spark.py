@@ -24,7 +24,7 @@ from belief.baselines.base import make_data_check
 from belief.baselines.mrmr import MRMR, encode_levels, mrmr, validate_settings
 from belief.engines.block.threads import spans
 from belief.engines.spark.blocks import RowBlock
-from belief.engines.spark.engine import MAX_SLICE_FEATURES, ClusterEngine
+from belief.engines.spark.engine import ClusterEngine
 from belief.engines.spark.executors import TableBlocks, frame_engine
 from belief.engines.spark.frame import open_frame
 from belief.engines.spark.jobs import Answer, Job
@@ -254,7 +254,7 @@ class Count(Job):
                 count(block.X["codes"], start, target, counts)
         if sparse:
             counts[::2] = rows - counts[1::2]
-        for i, (a, b) in enumerate(spans(len(self.levels), MAX_SLICE_FEATURES)):
+        for i, (a, b) in enumerate(spans(len(self.levels), ClusterEngine.max_slice_features)):
             yield i, {"counts": counts[start[a] : start[b]]}
 
     @classmethod
