@@ -21,7 +21,7 @@ from matplotlib.patches import Rectangle  # noqa: E402
 
 from belief import plot  # noqa: E402
 from belief.report.text import NO_REDUNDANCY, ONE_BATCH, ONE_FEATURE, shorten_distinct  # noqa: E402
-from belief.result.pairs import FeaturePair  # noqa: E402
+from belief.result.deferred import FeaturePair  # noqa: E402
 
 EACH = [plot.ranking, plot.relevance_redundancy, plot.redundancy, plot.convergence, plot.timings]
 NASTY = "cost in $ and $$x^2$"

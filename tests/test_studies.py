@@ -380,7 +380,7 @@ def test_shuffles_move_whole_groups_within_strata():
     rng = np.random.default_rng(0)
     group = rng.integers(0, 30, 200)
     stratum = group % 3
-    units, order = Units.of_all(Design(group, stratum), np.arange(200)), np.full(200, -1)
+    units, order = Units.of(np.arange(200), Design(group, stratum), np.arange(200)), np.full(200, -1)
     units.shuffle(rng.integers(0, 2**62, 200).astype(np.uint64), order)
     assert (stratum[order] == stratum).all()
     sources = [set(group[order[group == g]]) for g in range(30)]

@@ -32,11 +32,10 @@ from belief.method.settings import Settings
 from belief.method.summary import Summary
 from belief.method.targets import REGRESSION, Target
 from belief.progress import Callback, Reporter
-from belief.result.deferred import DeferredFields
+from belief.result.deferred import DeferredFields, Levels, Points
 from belief.result.result import Result
 
 DEFAULT_WORKING_MEMORY = 1024  # MiB
-LevelNames = Callable[[int], Mapping[float, str] | None]  # feature index -> names of its category codes, if known
 
 
 def select(
@@ -242,12 +241,14 @@ def select(
     y, label = resolve_label(y, label)
     columns = ColumnSelection(label, drop, candidates, discrete_features, task, separator, header, encoding)
     if is_spark_dataframe(X):
-        _check_spark_options(
-            checkpoint=checkpoint is not None,
-            n_jobs=n_jobs is not None,
-            working_memory=working_memory != DEFAULT_WORKING_MEMORY,
-            device=device != "auto",
-        )
+        has_no_effect = {
+            "checkpoint": checkpoint is not None,
+            "n_jobs": n_jobs is not None,
+            "working_memory": working_memory != DEFAULT_WORKING_MEMORY,
+            "device": device != "auto",
+        }
+        for name in (name for name, is_given in has_no_effect.items() if is_given):
+            raise ValueError(f"{name} has no effect because X is a Spark DataFrame. Omit {name}.")
         options = {
             "task": task,
             "discrete_features": discrete_features,
@@ -276,7 +277,7 @@ def select(
         engine = DesignedEngine(engine, roles.open(X))
     with reporter, engine, closing(storage) if storage else nullcontext():
         result = run_engine(
-            engine, settings, lambda: table.names, working_memory, reporter, storage, table.levels, table, given, about
+            engine, settings, lambda: table.names, working_memory, reporter, storage, table, given, about
         )
     if result.notes:
         warn(" ".join(result.notes))
@@ -310,7 +311,6 @@ def run_engine(
     working_memory: int,
     reporter: Reporter,
     storage: Storage | None = None,
-    levels: LevelNames = lambda j: None,
     table: Table | Stream | None = None,
     given: Sequence[Any] = (),
     about: Mapping[str, Any] | None = None,
@@ -349,7 +349,11 @@ def run_engine(
             found["task"] == REGRESSION,
         )
         found["columns"] = table.labels
-    deferred = DeferredFields.read(found.pop("details"), found["selected"], engine.discrete, sample, levels)
+    selected = found["selected"]
+    points = None if sample is None else Points.take(*sample, selected)
+    discrete = selected[engine.discrete[selected]].tolist()
+    of_levels: dict[int, Levels | None] = {j: None if table is None else table.levels(j) for j in discrete}
+    deferred = DeferredFields(selected, found.pop("partners"), found.pop("sampled"), points, of_levels)
     found.update(dict.fromkeys(DeferredFields.names, deferred))
     left_out = [] if table is None else [*table.left_out]
     found["about"] = {**(about or {}), **({"left_out": left_out} if left_out else {})}
@@ -359,12 +363,6 @@ def run_engine(
 def is_spark_dataframe(X: Any) -> bool:
     """Return True if X is a Spark DataFrame, without importing Spark."""
     return type(X).__module__.startswith("pyspark.sql.") and hasattr(X, "sparkSession")
-
-
-def _check_spark_options(**given: bool) -> None:
-    for name, is_given in given.items():
-        if is_given:
-            raise ValueError(f"{name} has no effect because X is a Spark DataFrame. Omit {name}.")
 
 
 def _select_on_spark(df: Any, y: Any, columns: ColumnSelection, settings: Settings, options: dict[str, Any]) -> Result:

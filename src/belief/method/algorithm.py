@@ -25,15 +25,14 @@ import numpy as np
 from belief._utils.warnings import warn
 from belief.method.arrays import Array
 from belief.method.copies import (
+    EXPECTED_COPIES,
     MAX_COMPARED_ROWS,
     MIN_COPIED_SHARE,
     MIN_QUERIES,
-    is_by_chance,
     log_chance_equal,
     share_of_copied_hits,
 )
 from belief.method.design import Design
-from belief.method.details import Details
 from belief.method.difference import Difference
 from belief.method.distributions import SampledValues
 from belief.method.folds import (
@@ -78,13 +77,12 @@ from belief.method.settings import MAX_AUTO_NEIGHBOURS, Settings
 from belief.method.significance import (
     Eligibility,
     LeastScores,
-    assess,
     check_univariate,
     combine,
-    design_p_values,
+    find_significant,
     no_tests,
     q_values,
-    rank_p_values,
+    sampled_p_values,
 )
 from belief.method.summary import Summary
 from belief.method.targets import Target
@@ -114,7 +112,8 @@ def belief(
 ) -> dict[str, Any]:
     """Run BELIEF on an engine; return the fields of `belief.Result`, except the feature names, as a dictionary.
 
-    In place of the fields that only explanations need, the dictionary has `details`, which computes them.
+    In place of the fields that only explanations need, the dictionary has the values that they are computed from:
+    `partners` for the interaction partners, and `sampled` for the distributions of the selected features.
 
     Parameters
     ----------
@@ -203,7 +202,8 @@ class Run:
             )
         self.given = self.find_given()
         self.difference = Difference.from_summary(self.summary, engine.discrete, settings.scale)
-        self.seed = self.storage.begin(settings, self.summary, engine.target, self._fingerprint)
+        of_data = self.summary, engine.target, lambda: engine.fingerprint() + self.given.tobytes()
+        self.seed = self.storage.begin(settings, *of_data)
         self.target = engine.merge_copies(self.seed) if settings.copies == "merge" else engine.target
         self.constant = np.flatnonzero(self.difference.constant)
         self.given_live = self.given[~np.isin(self.given, self.constant)]
@@ -211,23 +211,15 @@ class Run:
         self.search_settings = make_search(settings, self.target, self.summary.m, self.seed)
         self.n_watch = settings.watch_list_length(settings.resolve_n_features(engine.n_features))
 
-    def _fingerprint(self) -> bytes:
-        return self.engine.fingerprint() + self.given.tobytes()
-
-    # --- the sample, and how it grows ---
+    # --- the sample ---
 
     def first_step(self) -> Step:
         """Draw as many rows as the sample may grow to, and return the first step: the initial number of queries."""
         m, sampling = self.target.m, self.settings.sampling
         s = self.settings.resolve_sample_size(m)
-        self.limits = Limits.from_shape(m, self.engine.n_features) if self.grows else Limits(s, s)
-        largest = max(s, self.limits.same, self.limits.loss)
-        self.sample = self.draw(sampling, largest)
+        self.limits = Limits.from_shape(m, self.engine.n_features) if self.settings.grows else Limits(s, s)
+        self.sample = self.draw(sampling, max(s, self.limits.same, self.limits.loss))
         return Step(s, None)
-
-    @property
-    def grows(self) -> bool:
-        return self.settings.grows
 
     def draw(self, sampling: str, size: int) -> Sample:
         with self.timed("sample"):
@@ -250,35 +242,35 @@ class Run:
             self.first_step()
             sample = self._sample_of_probe()
         with self.timed("significance"):
-            search = self.engine.local_search()
-            of_data = self.summary, self.engine.discrete, self.target
-            design, weigh = self._design_of(sample), self.engine.weigh
-            how_searched = self._neighbours_of_probe(), self.seed, search
-            probe = make_probe(sample, self.engine.rows, *of_data, *how_searched, design, weigh)
-            p_univariate = self._test_features(probe, sample, search)
+            engine, search = self.engine, self.engine.local_search()
+            k, n_groups = self.search_settings.size, self.search_settings.n_groups
+            if n_groups == 1:  # small tables with a numeric target have more neighbours in the full search
+                k = min(MAX_AUTO_NEIGHBOURS, k // max(len(self.target.counts), 1))
+            design = self._design_of(sample)
+            of_data = self.summary, engine.discrete, self.target
+            probe = make_probe(sample, engine.rows, *of_data, k, self.seed, search, design, engine.weigh)
+            p_univariate = self._test_features(probe, search)
             if settings.per_class is not None:
                 self.p_by_class = self._test_classes(probe, p_univariate, search)
             how = settings.class_weight, settings.max_rounds, self.given, search
-            self.significance = assess(probe, p_univariate, constant, *how)
+            self.significance = find_significant(probe, p_univariate, constant, *how)
         self.metric = self.difference.restrict(self.significance.metric)
         self._warn_of_missingness()
         if not probe.k:
             warn(TOO_FEW_ROWS)
 
-    def _test_features(self, probe: Probe, sample: Sample, search: LocalSearch) -> Array:
+    def _test_features(self, probe: Probe, search: LocalSearch) -> Array:
         """Return the univariate p-value of each feature.
 
         With classes, it is computed from all rows, and checked by shuffles on the probe, a small sample of the rows.
         With a numeric target or a study design, it is computed from sampled rows.
         """
         engine, is_numeric = self.engine, probe.target.is_numeric
-        if is_numeric or engine.design.exists:
-            sample = self._sample_of_tests(sample, is_numeric)
         if engine.design.exists:
-            return self._test_design(sample, is_numeric, search)
+            return self._test_design(self._sample_of_tests(probe.sample, is_numeric), is_numeric, search)
         p = self._univariate_p_values()
-        if len(sample.row) > len(probe.sample.row):
-            p = rank_p_values(sample, engine.rows, engine.discrete, self.difference.constant, search)
+        if is_numeric and len((sample := self._sample_of_tests(probe.sample, is_numeric)).row) > len(probe.sample.row):
+            p = sampled_p_values(sample, True, engine.rows, engine.discrete, self.difference.constant, search)
         return check_univariate(probe, engine.rows, p, engine.discrete, search)
 
     def _sample_of_tests(self, sample: Sample, is_numeric: bool) -> Sample:
@@ -288,7 +280,7 @@ class Run:
 
     def _test_design(self, sample: Sample, is_numeric: bool, search: LocalSearch) -> Array:
         of_data = self.engine.rows, self.engine.discrete, self.difference.constant
-        return design_p_values(sample, is_numeric, *of_data, self._design_of(sample), self.seed, search)
+        return sampled_p_values(sample, is_numeric, *of_data, search, self._design_of(sample), self.seed)
 
     def _design_of(self, sample: Sample) -> Design:
         """Return the study design of sampled rows, with weights divided by the probability of being in the sample."""
@@ -323,16 +315,6 @@ class Run:
         p = univariate_p_values(self.summary)
         is_whole = self.target.m == self.summary.m and not self.engine.design.exists
         return p if is_whole else np.full_like(p, np.nan)
-
-    def _neighbours_of_probe(self) -> int:
-        """Return k, the number of neighbours in searches of the probe.
-
-        With a numeric target it is at most 20, although small tables have more neighbours in the full search.
-        """
-        size = self.search_settings.size
-        if self.search_settings.n_groups > 1:
-            return size
-        return min(MAX_AUTO_NEIGHBOURS, size // max(len(self.target.counts), 1))
 
     def _sample_of_probe(self) -> Sample:
         """Return the rows of the probe, the sample for significance tests, with equal numbers per class if possible."""
@@ -373,45 +355,7 @@ class Run:
                 " that mark missing values."
             )
 
-    def next_step(self, estimate: Estimate) -> Step:
-        """Decide whether to stop or to continue with more queries."""
-        s, m, selection = len(self.neighbours.row), self.target.m, estimate.selection
-        if s >= m or not self.grows:
-            return Step(s, "all rows" if s >= m else "fixed")
-        with self.timed("redundancy", "convergence"):
-            may_change = self._depends_on_weight()
-            may_change[self.given] = False
-            w = np.where(may_change, estimate.w - estimate.null_weight, -np.inf)
-            is_live = may_change[selection.selected]
-            live = selection.selected[is_live]
-            if not len(live):
-                return Step(s, "converged")
-            lowest = float(selection.scores[is_live][-1] * w.max(initial=0.0))
-            rivals = find_rivals(w, estimate.se, live, lowest)
-            R = estimate.measure.matrix(rivals) if estimate.measure is not None else np.eye(len(rivals))
-            return next_step(
-                w[rivals],
-                estimate.se[rivals],
-                R,
-                np.arange(len(live)),
-                self.rule,
-                s,
-                m,
-                self.limits,
-                jump=self.engine.rereads_data,
-                seed=self.seed,
-            )
-
-    def _depends_on_weight(self) -> Array:
-        """Return a mask of the features that are ranked by weight, and so may change rank in a larger sample.
-
-        The others are ranked by p-value, which does not change.
-        """
-        return self._significant() if self.settings.significance is not None else ~self.difference.constant
-
-    def _significant(self) -> Array:
-        is_significant: Array = self.significance.q_value < self.settings.alpha
-        return is_significant
+    # --- neighbours, sums and estimates ---
 
     def search(self, size: int) -> None:
         """Find the neighbours of the first `size` sampled rows, and divide the new pairs into batches.
@@ -438,15 +382,13 @@ class Run:
             engine.prefetch(new_pairs)
         self.all_pairs = Pairs.concat(self.pairs)
 
-    # --- sums and estimates ---
-
     def compute_sums(self) -> None:
         """Add up the differences of each batch, and list the features with the largest w after it.
 
         Sums and lists that are stored are not computed again.
         """
         # if weights depend on the size of the sample, the sums of a smaller sample cannot be used
-        is_stored = not (self.grows and self.engine.design.is_drawn_by_weight)
+        is_stored = not (self.settings.grows and self.engine.design.is_drawn_by_weight)
         saved = self.storage.load_sums(self.pairs, self.engine.n_features) if is_stored else None
         if saved is not None and len(self.watch_lists) < len(saved[1]) <= len(self.pairs):
             self.tally, self.watch_lists = saved
@@ -482,8 +424,11 @@ class Run:
         tally = self.tally
         assert tally is not None
         w, v = self._compute_weights()
-        se = self._errors(tally, v, w)
-        null_weight = self._null_weight()
+        se = fold_errors(self._folds(), v) if self._needs_folds else self.engine.target.error(tally, v, w)
+        # neighbours differ less in the features that define the distances, so their weight is above 0 by chance
+        null_weight, metric = np.zeros(self.engine.n_features), self.significance.metric
+        if self.significance.bias:
+            null_weight[metric] = self.significance.bias * mean(tally.total.sum(axis=0), tally.present)[metric]
         with self.timed("redundancy"):
             candidates = self._rank_features(tally, w, null_weight)
             expected = min(candidates.n_select, EXPECTED_SELECTED)
@@ -491,7 +436,13 @@ class Run:
             if self.settings.per_class is not None:
                 best = np.argsort(-candidates.of_class, axis=1)[:, : 2 * self.settings.per_class]
                 pool = np.intersect1d(best, candidates.order)
-            measure = self._make_measure(np.r_[self.given_live, pool])
+            measure = None
+            if self.measure is not None:
+                how = self.difference, self.measure.collisions(self.settings.kappa)
+                joint, joint_floor = partial(self.engine.joint, *how), partial(self.engine.joint_floor, *how)
+                known = tally, self.pairs, self.all_pairs, self.watch_lists
+                evidence = Evidence(self.engine.n_features, *known, joint, joint_floor)
+                measure = self.measure(evidence, np.r_[self.given_live, pool])
             selection, classes = self._select(candidates, measure)
             given_constants = np.unique(self.given[self.difference.constant[self.given]])
             selection = selection.insert_constants(given_constants, len(self.given_live))
@@ -499,6 +450,9 @@ class Run:
                 rest = self.constant[~np.isin(self.constant, self.given)]
                 selection = selection.append_constants(rest, len(self.given) + candidates.n_select)
         return Estimate(w, v, se, null_weight, candidates.relevance, selection, measure, classes)
+
+    def _significant(self) -> Array:
+        return self.significance.q_value < self.settings.alpha
 
     def _rank_features(self, tally: Tally, w: Array, null_weight: Array) -> Candidates:
         """Return the features that can be selected, their relevance, and how many to select."""
@@ -515,8 +469,11 @@ class Run:
         if settings.n_features_to_select == "auto":
             largest_p = settings.alpha * float(is_significant.sum()) / max(float((~constant).sum()), 1.0)
             eligibility = Eligibility.from_p_values(p, largest_p, self.rule.max_redundancy)
-            order = eligibility.filter(order, needs_one=not len(self.given))
-            n_select = len(order)
+            eligible = order[eligibility.mask(order, np.zeros(len(order)))]
+            if not len(self.given) and not len(eligible):
+                warn("No feature is significant. The one with the largest weight is selected.")
+                eligible = order[:1]
+            order, n_select = eligible, len(eligible)
         order = order[~np.isin(order, self.given_live)]
         of_class, least = scores[None], list[LeastScores]()
         if settings.per_class is not None:
@@ -591,21 +548,6 @@ class Run:
                 sets = interchangeable_sets(often, measure.matrix(often) >= level)
             return Stability(chosen.mean(axis=0), *nogueira_index(chosen), sets)
 
-    def _errors(self, tally: Tally, v: Array, w: Array) -> Array:
-        """Return the standard error of w, computed from folds if rows depend on each other or have weights."""
-        return fold_errors(self._folds(), v) if self._needs_folds else self.engine.target.error(tally, v, w)
-
-    def _errors_by_class(self, tally: Tally) -> Array:
-        if not self._needs_folds:
-            return np.sqrt(class_variances(tally))
-        folds = self._folds()
-        return np.array([fold_errors(folds, v) for v in np.eye(len(tally.DD))])
-
-    @property
-    def _has_folds(self) -> bool:
-        """Whether to compute standard errors of separations, which need folds: if folds exist anyway, or per class."""
-        return self._needs_folds or self.settings.per_class is not None or self.settings.stability > 0
-
     @property
     def _needs_folds(self) -> bool:
         return self.engine.design.group is not None or self.engine.design.weight is not None
@@ -621,27 +563,29 @@ class Run:
             self.folds = list(self.engine.tally(folds, self.difference, None))
         return self.folds
 
-    def _null_weight(self) -> Array:
-        """Return the weight that each feature would have if it were irrelevant.
+    # --- growth of the sample ---
 
-        It is above 0 for the features that define the distances, because neighbours differ less in them.
-        """
-        tally, metric = self.tally, self.significance.metric
-        assert tally is not None
-        out = np.zeros(self.engine.n_features)
-        if self.significance.bias:
-            out[metric] = self.significance.bias * mean(tally.total.sum(axis=0), tally.present)[metric]
-        return out
-
-    def _make_measure(self, pool: Array) -> Measure | None:
-        if self.measure is None:
-            return None
-        how = self.difference, self.measure.collisions(self.settings.kappa)
-        joint, joint_floor = partial(self.engine.joint, *how), partial(self.engine.joint_floor, *how)
-        assert self.tally is not None
-        n_features = self.engine.n_features
-        evidence = Evidence(n_features, self.tally, self.pairs, self.all_pairs, self.watch_lists, joint, joint_floor)
-        return self.measure(evidence, pool)
+    def next_step(self, estimate: Estimate) -> Step:
+        """Decide whether to stop or to continue with more queries."""
+        s, m, selection = len(self.neighbours.row), self.target.m, estimate.selection
+        if s >= m or not self.settings.grows:
+            return Step(s, "all rows" if s >= m else "fixed")
+        with self.timed("redundancy", "convergence"):
+            # features that are ranked by p-value, which is the same in a larger sample, cannot change their rank
+            is_tested = self.settings.significance is not None
+            may_change = self._significant() if is_tested else ~self.difference.constant
+            may_change[self.given] = False
+            w = np.where(may_change, estimate.w - estimate.null_weight, -np.inf)
+            is_live = may_change[selection.selected]
+            live = selection.selected[is_live]
+            if not len(live):
+                return Step(s, "converged")
+            lowest = float(selection.scores[is_live][-1] * w.max(initial=0.0))
+            rivals = find_rivals(w, estimate.se, live, lowest)
+            R = estimate.measure.matrix(rivals) if estimate.measure is not None else np.eye(len(rivals))
+            of_rivals = w[rivals], estimate.se[rivals], R, np.arange(len(live))
+            jump = self.engine.rereads_data
+            return next_step(*of_rivals, self.rule, s, m, self.limits, jump=jump, seed=self.seed)
 
     # --- the result ---
 
@@ -649,17 +593,23 @@ class Run:
         target, tally = self.engine.target, self.tally
         assert tally is not None
         selected = estimate.selection.selected
-        watched = self._watched(estimate.relevance, len(selected))
+        if self.measure is not None and self.measure.needs_collision_rates:  # the last watch list that was used
+            watched = self.watch_lists[-2] if len(self.pairs) > 1 else self.watch_lists[-1]
+        else:
+            watched = self._heaviest(estimate.relevance, self.settings.watch_list_length(len(selected)))
         found = self.significance
         with self.timed("explain"):
             class_weights, class_errors, separations, separation_se = np.zeros((4, 0, self.engine.n_features))
             if len(target.names):
-                class_weights, class_errors = relevance_by_class(tally), self._errors_by_class(tally)
-                separations = separation_by_class(tally)
-                if self._has_folds:
+                class_weights, separations = relevance_by_class(tally), separation_by_class(tally)
+                if self._needs_folds:
+                    class_errors = np.array([fold_errors(self._folds(), v) for v in np.eye(len(tally.DD))])
+                else:
+                    class_errors = np.sqrt(class_variances(tally))
+                if self._needs_folds or self.settings.per_class is not None or self.settings.stability > 0:
                     separation_se = separation_errors(self._folds())
         stability = self._measure_stability(estimate)
-        details = self._read_details(estimate)
+        partners, sampled = self._read_details(estimate)
         return {
             "weights": estimate.w,
             "se": estimate.se,
@@ -694,19 +644,14 @@ class Run:
             "n_rows": self.summary.m,
             "sample_size": len(self.neighbours.row),
             "n_neighbors": self.search_settings.size,
-            "details": details,
+            "partners": partners,
+            "sampled": sampled,
             "stability": stability,
             "stop_reason": reason,
             "seed": self.seed,
             "settings": self.settings.as_dict(),
             "timings": self.timings,
         }
-
-    def _watched(self, relevance: Array, n_selected: int) -> Array:
-        """Return the last watch list that was used, or the most relevant features if the measure has no watch list."""
-        if self.measure is not None and self.measure.needs_collision_rates:
-            return self.watch_lists[-2] if len(self.pairs) > 1 else self.watch_lists[-1]
-        return self._heaviest(relevance, self.settings.watch_list_length(n_selected))
 
     def _redundancy_with_selected(self, estimate: Estimate, features: Array) -> Array:
         """Return the redundancy of the selected features (lines) with `features` (columns).
@@ -724,43 +669,39 @@ class Run:
                     out[i, live] = measure.row(j, likely[~constant[likely]])[measure.column[features[live]]]
         return out
 
-    def _read_details(self, estimate: Estimate) -> Details:
+    def _read_details(self, estimate: Estimate) -> tuple[PartnerSearch | None, SampledValues]:
         """Read the values from which the partners and the distributions of the selected features are computed.
 
         Partners can only be found if the neighbours of each class were searched; otherwise, no feature has a partner.
         """
         selected, n, partners = estimate.selection.selected, len(self.neighbours.row), None
-        live = np.flatnonzero(~self.difference.constant[selected])
+        live = selected[~self.difference.constant[selected]]
         if self.search_settings.n_groups > 1 and min(len(live), n) >= 2:
             first = slice(0, min(n, MAX_QUERIES))
             neighbours = Neighbours(*(x[first] for x in vars(self.neighbours).values()))
             assert self.tally is not None
+            of_queries = self.sample.part(first), neighbours, self.tally, estimate.v, estimate.w
             with self.timed("explain", "interactions"):
-                partners = PartnerSearch.read(
-                    selected[live],
-                    self.engine.rows,
-                    self.difference,
-                    self.sample.part(first),
-                    neighbours,
-                    self.tally,
-                    estimate.v,
-                    estimate.w,
-                )
+                partners = PartnerSearch.read(live, self.engine.rows, self.difference, *of_queries)
         with self.timed("explain", "distributions"):
             of_data = self.target, self.summary, self.engine.discrete
             sampled = SampledValues.read(selected, self.engine.rows, self.sample.part(slice(0, n)), *of_data)
-        return Details(len(selected), live, partners, sampled)
+        return partners, sampled
 
     def warn_of_copies(self) -> None:
         """Warn if many of the hits of a class are copies of the query, and chance does not explain them."""
-        n = len(self.neighbours.row)
+        n, n_features = len(self.neighbours.row), self.engine.n_features
         if self.search_settings.n_groups == 1 or self.settings.copies != "keep" or n < 2:
             return
         classes = self.sample.target[:n]
         copied = share_of_copied_hits(self.neighbours.d2, classes)
         for c in np.flatnonzero(copied >= MIN_COPIED_SHARE)[:1]:
             rows = self.sample.row[:n][classes == c][:MAX_COMPARED_ROWS]
-            if len(rows) < MIN_QUERIES or is_by_chance(self._log_chance_equal(rows), int(self.target.counts[c])):
+            if len(rows) < MIN_QUERIES:
+                continue
+            parts = (np.arange(a, min(a + CHUNK, n_features)) for a in range(0, n_features, CHUNK))
+            log_chance = sum(log_chance_equal(self.engine.rows(rows, features)) for features in parts)
+            if int(self.target.counts[c]) * np.exp(log_chance) >= EXPECTED_COPIES:
                 continue
             name = self.target.names.tolist()[c]
             warn(
@@ -768,11 +709,6 @@ class Run:
                 " the sampled row, so the weights and p-values are unreliable. If rows were duplicated to oversample a"
                 " class, set copies='merge'. If the columns merely have few values, ignore this warning."
             )
-
-    def _log_chance_equal(self, rows: Array) -> float:
-        F = self.engine.n_features
-        chunks = (np.arange(a, min(a + CHUNK, F)) for a in range(0, F, CHUNK))
-        return sum(log_chance_equal(self.engine.rows(rows, columns)) for columns in chunks)
 
 
 def make_search(settings: Settings, target: Target, m: int, seed: int) -> Search:

@@ -39,12 +39,8 @@ def select_representatives(hashes: Array, targets: Array, seed: int) -> Array:
 def share_of_copied_hits(d2: Array, classes: Array) -> Array:
     """Return, for each class, the share of the hits of its queries that are copies of the query.
 
-    Parameters
-    ----------
-    d2 : array of shape (queries, |C|, k)
-        Squared distances to the neighbours of each class, infinite where there are fewer than k.
-    classes : array of int of shape (queries,)
-        The class of each query.
+    `d2` are the squared distances to the neighbours of each class, (queries, |C|, k), infinite where there are fewer
+    than k. `classes` are the classes of the queries.
     """
     hits = d2[np.arange(len(d2)), classes]
     n = d2.shape[1]
@@ -61,8 +57,3 @@ def log_chance_equal(values: Array) -> float:
     equal = ((a == b) | (np.isnan(a) & np.isnan(b))).sum(axis=0) / max(len(a), 1)
     with np.errstate(divide="ignore"):
         return float(np.log(equal).sum())
-
-
-def is_by_chance(log_chance: float, n_rows: int) -> bool:
-    """Return True if copies are expected by chance in a class of n_rows rows, because the columns have few values."""
-    return bool(n_rows * np.exp(log_chance) >= EXPECTED_COPIES)

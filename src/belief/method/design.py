@@ -69,8 +69,7 @@ def compute_weighted_keys(uniform: Array, weight: Array) -> Array:
     The sample is drawn without replacement, with probabilities proportional to the weights. The number of a row is
     -log(u)/weight, with u uniform in (0, 1).
     """
-    out: Array = -np.log1p(-uniform * (1 - 1e-12)) / weight
-    return out
+    return -np.log1p(-uniform * (1 - 1e-12)) / weight
 
 
 def weigh_by_inclusion(weight: Array, first_outside: float) -> Array:
@@ -78,8 +77,7 @@ def weigh_by_inclusion(weight: Array, first_outside: float) -> Array:
 
     `first_outside` is the smallest number of `compute_weighted_keys` among the rows outside the sample.
     """
-    out: Array = weight / -np.expm1(-weight * first_outside)
-    return out
+    return weight / -np.expm1(-weight * first_outside)
 
 
 def make_strata(columns: Sequence[Array]) -> Array:
@@ -95,8 +93,7 @@ def make_strata(columns: Sequence[Array]) -> Array:
 def number_by_appearance(codes: Array) -> Array:
     """Renumber codes in the order in which they first appear, so that they do not depend on how a table was read."""
     _, first, code = np.unique(codes, return_index=True, return_inverse=True)
-    numbers: Array = np.argsort(np.argsort(first))[code.ravel()]
-    return numbers
+    return np.argsort(np.argsort(first))[code.ravel()]
 
 
 def number_texts(values: Array) -> Array:
@@ -118,8 +115,7 @@ def _levels(x: Array) -> Array:
             return np.where(known, np.searchsorted(cuts, x, side="right"), PARTS)
     else:
         x = number_texts(x)
-    levels: Array = np.unique(x, return_inverse=True)[1]
-    return levels
+    return np.unique(x, return_inverse=True)[1]
 
 
 @dataclass(frozen=True)
@@ -144,11 +140,6 @@ class Units:
         is_new = np.r_[True, (group[1:] != group[:-1]) | (stratum[1:] != stratum[:-1])][: len(rows)]
         first = np.flatnonzero(is_new)
         return cls(rows, np.cumsum(is_new) - 1, first, np.diff(np.r_[first, len(rows)]), stratum[first])
-
-    @classmethod
-    def of_all(cls, design: Design, ids: Array) -> Self:
-        """Return the units (groups, or single rows) of all rows, given the study design and the ids of the rows."""
-        return cls.of(np.arange(len(ids)), design, ids)
 
     def shuffle(self, keys: Array, out: Array) -> None:
         """Write to out[i] the index of the row that takes the place of row i.

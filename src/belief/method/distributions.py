@@ -51,18 +51,17 @@ class FeatureDistribution:
             and all(type(x) in (int, float) and math.isfinite(x) for x in numbers)
             and all(type(x) is str for x in found.levels)
             and found.discrete in (False, True)
-            and found._has_valid_lengths()
         )
+        per_group, other, n = found.quantiles, found.shares, len(SHARES)
+        if found.discrete or found.levels:
+            per_group, other, n = found.shares, found.quantiles, len(found.levels)
+            is_valid = is_valid and not found.ranks
+        else:
+            is_valid = is_valid and len(found.ranks) == len(found.groups)
+        is_valid = is_valid and not other and len(per_group) == len(found.groups) and {*map(len, per_group)} <= {n}
         if not is_valid:
             raise ValueError(f"invalid distribution of feature {found.feature!r:.40}")
         return found
-
-    def _has_valid_lengths(self) -> bool:
-        if self.discrete or self.levels:
-            is_valid = len(self.shares) == len(self.groups) and not self.quantiles and not self.ranks
-            return is_valid and all(len(line) == len(self.levels) for line in self.shares)
-        is_valid = len(self.quantiles) == len(self.ranks) == len(self.groups) and not self.levels and not self.shares
-        return is_valid and all(len(line) == len(SHARES) for line in self.quantiles)
 
     def with_level_names(self, names: Mapping[float, str] | None) -> FeatureDistribution:
         """Return a copy with the names of the levels instead of their codes.
@@ -82,7 +81,7 @@ class SampledValues:
 
     features: Array
     X: Array  # (rows, features)
-    group: Array  # the group of each row
+    group: Array  # the group of each row: its class, or its fifth of a numeric target
     shown: list[int]  # the groups to display
     missing: Array  # the share of all rows without a value, for each feature
     discrete: Array
@@ -99,22 +98,17 @@ class SampledValues:
     ) -> Self:
         """Read the values of the first 100 of these features in the first 4,096 sampled rows.
 
-        Parameters
-        ----------
-        features : array of int
-        values : callable
-            Returns the values, given the ids of rows and the indices of features.
-        sample : Sample
-            The sampled rows.
-        target : Target
-        summary : Summary
-        discrete : array of bool
-            Which features are discrete.
+        `values` returns values, given the ids of rows and the indices of features.
         """
         features, sample = features[:MAX_FEATURES], sample.part(slice(0, MAX_ROWS))
         X = values(sample.row, features) if len(features) else np.zeros((len(sample.row), 0))
         missing = summary.missing[features] / max(summary.m, 1)
-        return cls(features, X, *_group_rows(sample.target, target), missing, discrete[features])
+        group, shown = np.asarray(sample.target), list(range(PARTS))
+        if target.task == CLASSIFICATION:
+            shown = sorted(np.argsort(-target.counts, kind="stable")[:MAX_GROUPS].tolist())  # the largest classes
+        else:
+            group = np.minimum((PARTS * group).astype(np.int64), PARTS - 1)
+        return cls(features, X, group, shown, missing, discrete[features])
 
     def describe(self) -> list[FeatureDistribution]:
         """Return the distribution of each feature."""
@@ -134,17 +128,6 @@ class SampledValues:
         ]
 
 
-def _group_rows(targets: Array, target: Target) -> tuple[Array, list[int]]:
-    """Return the group of each row (its class, or its fifth of a numeric target), and the groups to display.
-
-    Only the twelve largest classes are displayed.
-    """
-    if target.task == CLASSIFICATION:
-        largest = np.argsort(-target.counts, kind="stable")[:MAX_GROUPS]
-        return np.asarray(targets), sorted(largest.tolist())
-    return np.minimum((PARTS * np.asarray(targets)).astype(np.int64), PARTS - 1), list(range(PARTS))
-
-
 _Described = tuple[list[int], list[list[float]], list[float], list[str], list[list[float]]]  # the last five fields
 
 
@@ -159,12 +142,11 @@ def _describe_numeric(X: Array, group: Array, shown: list[int]) -> list[_Describ
     return [(list(present), quantiles[:, :, t].tolist(), ranks[:, t].tolist(), [], []) for t in range(n)]
 
 
-def _has_two_values(X: Array) -> Array:
-    """Return a mask of the columns that have exactly two values and no missing ones."""
+def _has_two_values(X: Array) -> Array:  # NaN is not a value
     if not len(X):
         return np.zeros(X.shape[1], bool)
     low, high = X.min(axis=0), X.max(axis=0)
-    return np.asarray(((low == X) | (high == X)).all(axis=0) & (low < high))
+    return ((low == X) | (high == X)).all(axis=0) & (low < high)
 
 
 def _describe_levels(x: Array, group: Array, shown: list[int], by_frequency: bool) -> _Described:
@@ -185,21 +167,14 @@ def mean_ranks(X: Array) -> Array:
     if is_new.all():
         place = np.broadcast_to(np.arange(float(columns.shape[-1])), columns.shape)
     else:
-        place = _places_of_runs(is_new)
+        # the mean position of the values equal to a value, from the first and the last of them
+        n, edge = columns.shape[-1], np.ones((*is_new.shape[:-1], 1), bool)
+        is_first, is_last = np.concatenate([edge, is_new], axis=-1), np.concatenate([is_new, edge], axis=-1)
+        first = np.maximum.accumulate(np.where(is_first, np.arange(n), 0), axis=-1)
+        last = np.minimum.accumulate(np.where(is_last, np.arange(n), n)[..., ::-1], axis=-1)[..., ::-1]
+        place = (first + last) / 2
     rank = np.empty(columns.shape)
     np.put_along_axis(rank, order, place, axis=-1)
     rank[is_missing] = np.nan
     n_present = columns.shape[-1] - is_missing.sum(axis=-1)
     return np.ascontiguousarray(rank.T) / np.maximum(n_present - 1, 1)
-
-
-def _places_of_runs(is_new: Array) -> Array:
-    """Return, for each value of sorted columns, the mean position of the values equal to it.
-
-    `is_new` has an entry for each value but the first: whether it differs from the value before it.
-    """
-    n, edge = is_new.shape[-1] + 1, np.ones((*is_new.shape[:-1], 1), bool)
-    is_first, is_last = np.concatenate([edge, is_new], axis=-1), np.concatenate([is_new, edge], axis=-1)
-    first = np.maximum.accumulate(np.where(is_first, np.arange(n), 0), axis=-1)
-    last = np.minimum.accumulate(np.where(is_last, np.arange(n), n)[..., ::-1], axis=-1)[..., ::-1]
-    return np.asarray((first + last) / 2)

@@ -68,8 +68,7 @@ def _influences(folds: Sequence[Tally]) -> Iterator[tuple[Array, Array]]:
 
 def _root_of_squares(influences: Sequence[Array]) -> Array:
     n = len(influences)
-    error: Array = np.sqrt(sum(x**2 for x in influences) * n / max(n - 1, 1))
-    return error
+    return np.sqrt(sum(x**2 for x in influences) * n / max(n - 1, 1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,6 @@ engines.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
@@ -25,6 +24,7 @@ MIN_CHANCE = 0.9  # stop if the larger sample would give the same selection with
 MAX_LOSS = 0.06  # stop if the larger sample would add no more than this share of the relevance
 INTERCHANGEABLE = 0.8  # features with at least this redundancy can replace each other
 CORRELATED = 0.1  # features have independent errors if their redundancy with all others is below this
+N_ERRORS = 3.0  # rivals are the features that would be selected if their weights rose by this many standard errors
 N_DRAWS = 200
 MAX_RIVALS = 256  # the largest number of features in the simulation
 MAX_COST_SAME, MAX_COST_LOSS = 2e11, 2e12  # largest numbers of multiplications in the search (see `Limits`)
@@ -36,7 +36,6 @@ class Forecast:
 
     chance: float  # probability that the larger sample gives the same selection
     loss: float  # share of the relevance of the larger sample's selection that the present selection lacks
-    replaced: Array  # for each selected feature, the share of simulations that select neither it nor a copy of it
 
 
 @dataclass(frozen=True)
@@ -68,49 +67,33 @@ class Step:
 
     size: int
     reason: str | None
-    forecast: Forecast | None = None
 
 
-def find_rivals(w: Array, se: Array, selected: Array, lowest: float, n_errors: float = 3.0) -> Array:
+def find_rivals(w: Array, se: Array, selected: Array, lowest: float) -> Array:
     """Return the selected features, followed by those that could be selected if their weights rose a little.
 
-    Parameters
-    ----------
-    w, se : array of shape (F,)
-        Weights and their standard errors.
-    selected : array of int
-        The selected features.
-    lowest : float
-        The score J of the last selected feature, in units of w.
-    n_errors : float
-        By how many standard errors a weight may rise.
+    `lowest` is the score J of the last selected feature, in units of w.
     """
-    high = w + n_errors * se
+    high = w + N_ERRORS * se
     near = np.setdiff1d(np.flatnonzero(high >= max(lowest, 0.0)), selected)
     near = near[np.argsort(-high[near], kind="stable")]
     return np.concatenate([selected, near[: max(0, MAX_RIVALS - len(selected))]])
 
 
-def draw_weights(w: Array, se: Array, R: Array, larger: float, seed: int, n_draws: int = N_DRAWS) -> Array:
-    """Simulate the weights of a sample `larger` times as large; each line of the result is one simulation.
+def draw_weights(w: Array, se: Array, R: Array, seed: int) -> Array:
+    """Simulate the weights of a sample `LARGER` times as large; each line of the result is one simulation.
 
     The errors of redundant features are correlated, so that copies seldom swap places.
     """
-    noise = np.random.default_rng(seed).standard_normal((n_draws, len(w)))
+    noise = np.random.default_rng(seed).standard_normal((N_DRAWS, len(w)))
     correlated = np.flatnonzero((R - np.diag(np.diag(R))).max(axis=1, initial=0.0) >= CORRELATED)
-    noise[:, correlated] = noise[:, correlated] @ _correlation_root(R[np.ix_(correlated, correlated)])
-    drawn: Array = w + np.sqrt(1.0 - 1.0 / larger) * se * noise
-    return drawn
-
-
-def _correlation_root(R: Array) -> Array:
-    """Return the symmetric square root of R, with negative eigenvalues set to 0 and columns normalised to length 1."""
-    C = R.copy()
+    # the symmetric square root of R, with negative eigenvalues set to 0 and columns normalised to length 1
+    C = R[np.ix_(correlated, correlated)]
     np.fill_diagonal(C, 1.0)
     values, vectors = np.linalg.eigh(C)
-    C = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    root: Array = C / np.sqrt((C * C).sum(axis=0))
-    return root
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    noise[:, correlated] = noise[:, correlated] @ (root / np.sqrt((root * root).sum(axis=0)))
+    return w + np.sqrt(1.0 - 1.0 / LARGER) * se * noise
 
 
 def select_from_draws(W: Array, R: Array, n: int, rule: Rule) -> tuple[Array, Array]:
@@ -128,10 +111,8 @@ def select_from_draws(W: Array, R: Array, n: int, rule: Rule) -> tuple[Array, Ar
     return selected, total
 
 
-def forecast(
-    w: Array, se: Array, R: Array, selected: Array, rule: Rule, *, larger: float = LARGER, seed: int = 0
-) -> Forecast:
-    """Simulate how the selection would change with a sample `larger` times as large.
+def forecast(w: Array, se: Array, R: Array, selected: Array, rule: Rule, *, seed: int = 0) -> Forecast:
+    """Simulate how the selection would change with a sample `LARGER` times as large.
 
     Parameters
     ----------
@@ -143,31 +124,22 @@ def forecast(
         The positions, in these arrays, of the features that are selected at present.
     rule : Rule
         The selection rule of the redundancy measure.
-    larger : float
-        The size of the simulated sample divided by the present size.
     seed : int
         The seed of the simulation.
     """
     rule = rule.growth_rule()
-    W = draw_weights(w, se, R, larger, seed)
+    W = draw_weights(w, se, R, seed)
     drawn, total = select_from_draws(W, R, len(selected), rule)
-    missing = ~_is_covered(drawn, selected, R)
-    ours = select_from_draws(W[:, selected], R[np.ix_(selected, selected)], len(selected), rule)[1]
-    loss = 1.0 - ours.sum() / total.sum() if total.sum() > 0 else 1.0
-    return Forecast(float(1.0 - missing.any(axis=1).mean()), float(max(loss, 0.0)), missing.mean(axis=0))
-
-
-def _is_covered(drawn: Array, selected: Array, R: Array) -> Array:
-    """Return whether each simulation (line) selects each selected feature (column) again, or replaces it.
-
-    A feature is replaced if the simulation selects a new feature that is redundant with it.
-    """
+    # a simulation may replace a selected feature by a new feature that is redundant with it
     is_drawn = np.zeros((len(drawn), len(R)), bool)
     np.put_along_axis(is_drawn, drawn, True, axis=1)
     is_new = is_drawn.copy()
     is_new[:, selected] = False
     can_replace = (R[selected] >= INTERCHANGEABLE).astype(np.float32)
-    return is_drawn[:, selected] | (is_new.astype(np.float32) @ can_replace.T > 0)
+    is_covered = is_drawn[:, selected] | (is_new.astype(np.float32) @ can_replace.T > 0)
+    ours = select_from_draws(W[:, selected], R[np.ix_(selected, selected)], len(selected), rule)[1]
+    loss = 1.0 - ours.sum() / total.sum() if total.sum() > 0 else 1.0
+    return Forecast(float(1.0 - (~is_covered).any(axis=1).mean()), float(max(loss, 0.0)))
 
 
 def next_step(
@@ -188,42 +160,25 @@ def next_step(
     The sample grows if the selection is expected to converge at some size within the limits. Otherwise, it grows as
     long as a larger sample is expected to find much relevance that this selection lacks.
 
-    Parameters
-    ----------
-    w, se, R, selected, rule
-        The arguments of `forecast`, computed from `s` queries.
-    s, n_rows : int
-        The number of queries so far, and the number of rows.
-    limits : Limits
-        The largest samples allowed.
-    jump : bool
-        Whether to go straight to the expected size, because data is read again at each step; otherwise, the sample at
-        most doubles.
-    seed : int
-        The seed of the simulation.
+    The first five arguments are those of `forecast`, computed from `s` queries. With `jump`, the sample grows straight
+    to the expected size, because data is read again at each step; otherwise, it at most doubles.
     """
     now = forecast(w, se, R, selected, rule, seed=seed)
-    if s >= n_rows:
-        return Step(s, "all rows", now)
     if now.chance >= MIN_CHANCE:
-        return Step(s, "converged", now)
+        return Step(s, "converged")
 
     def forecast_at(size: int) -> Forecast:
         return forecast(w, se * np.sqrt(s / size), R, selected, rule, seed=seed)
 
-    target = _first(_doubled_sizes(s, limits.same), lambda x: x >= n_rows or forecast_at(x).chance >= MIN_CHANCE)
+    sizes = _doubled_sizes(s, limits.same)
+    target = next((x for x in sizes if x >= n_rows or forecast_at(x).chance >= MIN_CHANCE), None)
     if target is None and now.loss <= MAX_LOSS:
-        return Step(s, "equivalent", now)
+        return Step(s, "equivalent")
+    if target is None and (sizes := _doubled_sizes(s, limits.loss)):
+        target = next((x for x in sizes if forecast_at(x).loss <= MAX_LOSS), sizes[-1])
     if target is None:
-        sizes = _doubled_sizes(s, limits.loss)
-        target = _first(sizes, lambda x: forecast_at(x).loss <= MAX_LOSS) or (sizes[-1] if sizes else None)
-    if target is None:
-        return Step(s, "limit", now)
-    return Step(target if jump else min(2 * s, target), None, now)
-
-
-def _first(sizes: list[int], is_enough: Callable[[int], bool]) -> int | None:
-    return next((size for size in sizes if is_enough(size)), None)
+        return Step(s, "limit")
+    return Step(target if jump else min(2 * s, target), None)
 
 
 def _doubled_sizes(s: int, limit: int) -> list[int]:

@@ -284,11 +284,6 @@ class Tally:
         return self.count[1::2]
 
     @property
-    def mean_rates(self) -> Array:
-        """The mean collision rate of each feature over the pairs in which both values are present."""
-        return self.rates / np.maximum(self.unweighted if self.unweighted.size else self.present, 1)
-
-    @property
     def present(self) -> Array:
         """The number of pairs in which both values are present, (F,); (1,) if no value is missing."""
         return self.count.sum(axis=0)

@@ -53,46 +53,28 @@ class CovarianceSums:
 
     @classmethod
     def from_differences(cls, D: Array, present: Array, labels: Array) -> Self:
-        """Compute the sums from the differences between queries and their neighbours.
+        """Compute the sums from D, the differences Δ of queries and their neighbours, (queries, classes, k, n).
 
-        Parameters
-        ----------
-        D : array of shape (queries, classes, k, n)
-            Δ between each query and its neighbours of each class.
-        present : array of bool of shape (queries, classes, k)
-            Which neighbours exist.
-        labels : array of int of shape (queries,)
-            The class of each query.
+        `present` says which neighbours exist, (queries, classes, k). `labels` are the classes of the queries.
         """
         q, classes, k, n = D.shape
-        centred = _centre(D, present)
-        hit = _gram(centred[np.arange(q), labels])
-        miss = (_gram(centred.reshape(q, classes * k, n)) - hit) / (classes - 1)
+        # centred per query and class, and scaled so that sums of products are covariances
+        mask, is_complete = present[..., None], present.all()
+        count = np.maximum(k if is_complete else mask.sum(axis=2, keepdims=True), 2)
+        D = D if is_complete else np.where(mask, D, 0.0)
+        centred = D - D.sum(axis=2, keepdims=True) / count
+        centred /= np.sqrt(count - 1)
+        centred = centred if is_complete else np.where(mask, centred, 0.0)
+        of_own, of_all = centred[np.arange(q), labels], centred.reshape(q, classes * k, n)
+        hit = np.swapaxes(of_own, 1, 2) @ of_own  # (queries, n, n)
+        miss = (np.swapaxes(of_all, 1, 2) @ of_all - hit) / (classes - 1)
         is_own = (labels == np.arange(classes)[:, None]).astype(float)
         parts = (hit, miss, (hit - miss) ** 2)
         hits, misses, squares = ((is_own @ x.reshape(q, n * n)).reshape(classes, n, n) for x in parts)
         return cls(hits, misses, squares, is_own.sum(axis=1))
 
     def merge(self, other: Self) -> Self:
-        return type(self)(
-            self.hit + other.hit, self.miss + other.miss, self.squares + other.squares, self.count + other.count
-        )
-
-
-def _centre(D: Array, present: Array) -> Array:
-    """Centre the differences per query and class, and scale them so that sums of their products are covariances."""
-    mask, is_complete = present[..., None], present.all()
-    count = np.maximum(D.shape[2] if is_complete else mask.sum(axis=2, keepdims=True), 2)
-    D = D if is_complete else np.where(mask, D, 0.0)
-    centred = D - D.sum(axis=2, keepdims=True) / count
-    centred /= np.sqrt(count - 1)
-    return centred if is_complete else np.where(mask, centred, 0.0)
-
-
-def _gram(x: Array) -> Array:
-    """Return the product of each pair of features, summed over the neighbours of each query: (queries, n, n)."""
-    products: Array = np.swapaxes(x, 1, 2) @ x
-    return products
+        return type(self)(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
 
 
 def compute_z_scores(sums: CovarianceSums, v: Array) -> Array:
@@ -103,40 +85,24 @@ def compute_z_scores(sums: CovarianceSums, v: Array) -> Array:
     share = v[:, None, None]
     error = np.sqrt((share**2 * variance).sum(axis=0))
     z = np.divide((share * difference).sum(axis=0), error, out=np.zeros_like(error), where=error > 1e-12)
-    return _clear_diagonal(z)
+    np.fill_diagonal(z, 0.0)
+    return z
 
 
 def compute_losses(sums: CovarianceSums, v: Array, pair_mean: Array, random_mean: Array) -> Array:
     """Return the part of the weight w[i] that feature i would lose without feature j in the distance, (n, n).
 
-    Parameters
-    ----------
-    sums : CovarianceSums
-    v : array of shape (|C|,)
-        The weights of the classes.
-    pair_mean, random_mean : array of shape (n,)
-        The mean Δ of the pairs (of hits and misses equally), and the mean Δ of random rows.
+    v are the weights of the classes. `pair_mean` is the mean Δ of the pairs (of hits and misses equally), `random_mean`
+    that of random rows.
     """
     share = (v / np.maximum(sums.count, 1))[:, None, None]
-    slopes = _compute_slopes((share * sums.hit).sum(axis=0)) - _compute_slopes((share * sums.miss).sum(axis=0))
-    return _clear_diagonal(slopes * (random_mean - pair_mean))
-
-
-def _compute_slopes(cov: Array) -> Array:
-    """Return the slopes of the regressions of feature i (line) on feature j (column), from their covariances."""
-    variance = np.diagonal(cov)
-    slopes: Array = np.divide(cov, variance, out=np.zeros_like(cov), where=variance > 1e-12)
-    return slopes
-
-
-def _clear_diagonal(a: Array) -> Array:
-    np.fill_diagonal(a, 0.0)
-    return a
-
-
-def z_threshold(n: int, level: float = LEVEL) -> float:
-    """Return the z-score that some pair of n features exceeds by chance with probability `level`."""
-    return float(ndtri(1.0 - level / max(n * (n - 1) / 2, 1)))
+    slopes = []
+    for cov in ((share * sums.hit).sum(axis=0), (share * sums.miss).sum(axis=0)):
+        variance = np.diagonal(cov)
+        slopes.append(np.divide(cov, variance, out=np.zeros_like(cov), where=variance > 1e-12))
+    loss = (slopes[0] - slopes[1]) * (random_mean - pair_mean)
+    np.fill_diagonal(loss, 0.0)
+    return loss
 
 
 def choose_partners(loss: Array, z: Array, w: Array) -> tuple[Array, Array]:
@@ -145,7 +111,8 @@ def choose_partners(loss: Array, z: Array, w: Array) -> tuple[Array, Array]:
     `loss` and `z` have a line per feature and a column per possible partner. The share is at most 1.
     """
     lost = np.divide(loss, w[:, None], out=np.zeros_like(loss), where=w[:, None] > 0)
-    lost[z < z_threshold(len(w))] = 0.0
+    n_pairs = max(len(w) * (len(w) - 1) / 2, 1)
+    lost[z < ndtri(1.0 - LEVEL / n_pairs)] = 0.0
     best = lost.argmax(axis=1)
     line = np.arange(len(w))
     share, confidence = lost[line, best], 1.0 - N_ERRORS / np.maximum(z[line, best], N_ERRORS)
@@ -185,21 +152,10 @@ class PartnerSearch:
         v: Array,
         w: Array,
     ) -> Self:
-        """Read the values of the first 64 of these features.
+        """Read the values of the first 64 of these features in the queries (`sample`) and their neighbours.
 
-        Parameters
-        ----------
-        features : array of int
-            The features to examine.
-        values : callable
-            Returns the values, given the ids of rows and the indices of features.
-        difference : Difference
-        sample, neighbours : Sample, Neighbours
-            The queries, and their neighbours of each class.
-        tally : Tally
-        v : array of shape (|C|,) or (|C|, F)
-            The weights of the classes.
-        w : array of shape (F,)
+        `values` returns values, given the ids of rows and the indices of features. v and w are the weights of the
+        classes and of all features.
         """
         features, v = features[:MAX_FEATURES], v if v.ndim == 1 else v.mean(axis=1)
         exists = neighbours.row >= 0

@@ -19,7 +19,7 @@ from scipy.special import ndtri
 
 from belief.method.arrays import Array
 from belief.method.copies import column_keys
-from belief.method.design import Design, Units
+from belief.method.design import Design, Units, number_by_appearance
 from belief.method.partials import Tally
 from belief.method.sampling import Sample, row_keys, splitmix64
 from belief.method.summary import Summary
@@ -63,16 +63,9 @@ class LocalSearch(Protocol):
     ) -> None:
         """Find the nearest rows of each query in each class, after d² in some columns is added or subtracted.
 
-        Parameters
-        ----------
-        D : array of float32 of shape (queries, m)
-            d² between the queries and all rows.
-        columns : array of int8 of shape (m, columns)
-            The scores in these columns, whose d² is added to D (sign 1) or subtracted from D (sign -1).
-        is_kept : bool
-            Whether D is updated.
-        rows : array of int32 of shape (queries, classes, size)
-            Replaced by the nearest rows, in no particular order.
+        D is d² between the queries and all rows, float32, (queries, m). `columns` are the scores, int8, (m, columns),
+        whose d² is added to D (sign 1) or subtracted from it (sign -1). D is updated if `is_kept`. `rows`, int32,
+        (queries, classes, size), is replaced by the nearest rows, in no particular order.
         """
 
     def squared_distances(self, X: Array, rows: Array) -> Array:
@@ -126,8 +119,7 @@ class ProbeTarget:
         weight, values = self.weights, self.values[:, None]
         if not self.is_numeric:
             values = values == np.arange(len(self.target.counts))
-        votes: Array = near @ (weight[:, None] * values) / (near @ weight)[:, None]
-        return votes
+        return near @ (weight[:, None] * values) / (near @ weight)[:, None]
 
 
 @dataclass(frozen=True)
@@ -149,18 +141,6 @@ class Scores:
         columns = np.flatnonzero(line[self.feature] >= 0)
         X = self.X if len(columns) == self.X.shape[1] else np.take(self.X, columns, axis=1)
         return Scores(X if self.line is None else X[self.line], line[self.feature[columns]], len(features))
-
-    def indicators(self) -> tuple[Array, Array]:
-        """Return a boolean column for each level of each feature, and the feature of each of these columns.
-
-        All features must be discrete. The column of a level is True for the rows with this level.
-        """
-        is_level = self.X.min(axis=0, initial=127) < self.X
-        n_columns = np.bincount(self.feature, minlength=self.n_features)
-        single = np.flatnonzero(n_columns[self.feature] == 1)  # one column stands for two levels
-        feature = np.concatenate([self.feature, self.feature[single]])
-        order = np.argsort(feature, kind="stable")
-        return np.concatenate([is_level, ~is_level[:, single]], axis=1)[:, order], feature[order]
 
     def arrange(self, order: Array) -> Scores:
         """Return the scores with the rows in another order."""
@@ -199,10 +179,6 @@ class Probe:
             D[self.design.excludes(self.queries, np.arange(len(self.ids)))] += np.float32(4.0 * longest)
         return D
 
-    def first_shuffles(self, n_features: int) -> int:
-        """Return the number of shuffles that show whether any of n_features features may be significant."""
-        return max(FIRST_SHUFFLES, -(-MIN_NULL_VALUES // n_features))
-
     def shuffles(self, n_features: int) -> int:
         """Return the number of shuffles for testing n_features features, reduced if the search would take too long."""
         n = int(np.clip(MIN_NULL_VALUES // n_features, *SHUFFLES))
@@ -222,18 +198,10 @@ def make_probe(
     design: Design,
     weigh: Callable[[Array, Array], Array],
 ) -> Probe:
-    """Read the rows of the probe, and convert their values to scores.
+    """Read the rows of the probe, `sample`, and convert their values to scores.
 
-    Parameters
-    ----------
-    sample : Sample
-        The rows of the probe, in the order of the sample.
-    rows : callable
-        Returns the values, given the ids of rows and the indices of features.
-    design : Design
-        The study design of the rows of the sample.
-    weigh : callable
-        Returns the sampling weights, given the ids of rows and of all sampled rows.
+    `rows` returns values, given the ids of rows and the indices of features. `design` is the study design of the
+    sample. `weigh` returns sampling weights, given the ids of rows and of all sampled rows.
     """
     features, whole = choose_features(summary, len(sample.row)), sample
     if target.task == CLASSIFICATION:
@@ -278,18 +246,10 @@ def make_probe(
 
 
 def choose_queries(place: Array, n: int, target: ProbeTarget, design: Design, k: int) -> tuple[Array, int]:
-    """Choose the queries of a probe with a study design, in whole groups; return them and the number of neighbours.
+    """Choose about n queries of a probe with a study design, in whole groups; return them and the number of neighbours.
 
-    Only rows that may have neighbours of every class are chosen.
-
-    Parameters
-    ----------
-    place : array of int
-        The rows, in the order of the sample.
-    n : int
-        The number of queries.
-    k : int
-        The number of neighbours wanted.
+    Only rows that may have neighbours of every class are chosen. `place` are the rows, in the order of the sample, and
+    k is the number of neighbours wanted.
     """
     m = len(place)
     allowed = ~design.excludes(np.arange(m), np.arange(m))
@@ -338,8 +298,7 @@ def choose_ranked_size(n_features: int) -> int:
 
 def rank_on_grid(values: Array) -> Array:
     """Return the ranks of a numeric target among these rows, from 0 to 1, rounded to multiples of 1/4,096."""
-    ranks = np.rint(make_numeric_target(values)[1] * T_GRID) / T_GRID
-    return ranks
+    return np.rint(make_numeric_target(values)[1] * T_GRID) / T_GRID
 
 
 # --- scores ---
@@ -357,15 +316,6 @@ def squared_distances(X: Array, rows: Array) -> Array:
         D += norm[rows, None]
         D += norm
     return D.astype(np.float32)
-
-
-def score_table(n_knots: int) -> Array:
-    """Return the normal scores of all ranks as int8.
-
-    The index is the number of knots below a value plus the number of knots that are not above it.
-    """
-    share = (np.arange(2 * n_knots + 1) + 1.0) / (2.0 * (n_knots + 1))
-    return np.rint(SCORE_SCALE * ndtri(share)).astype(np.int8)
 
 
 def fill_missing(values: Array, ids: Array, columns: Array) -> None:
@@ -392,9 +342,12 @@ def score_features(values: Array, discrete: Array, search: LocalSearch) -> tuple
     if discrete.any():
         values = values.copy()
         for j in np.flatnonzero(discrete).tolist():
-            values[:, j] = number_levels(values[:, j])
-    knots = np.sort(values[_spread(m, KNOTS)].T.copy()).T  # sorting lines is faster than sorting columns
-    X = search.rank_scores(values, knots, score_table(len(knots)))
+            values[:, j] = number_by_appearance(values[:, j])  # codes of categories depend on how a table was read
+    some = np.arange(m) if m <= KNOTS else (np.arange(KNOTS) * m) // KNOTS
+    knots = np.sort(values[some].T.copy()).T  # sorting lines is faster than sorting columns
+    # the score of a rank; the rank of a value is the number of knots below it plus the number that are not above it
+    share = (np.arange(2 * len(knots) + 1) + 1.0) / (2.0 * (len(knots) + 1))
+    X = search.rank_scores(values, knots, np.rint(SCORE_SCALE * ndtri(share)).astype(np.int8))
     if not discrete.any():
         return X, np.arange(values.shape[1])
     parts, feature = [], []
@@ -411,20 +364,6 @@ def score_features(values: Array, discrete: Array, search: LocalSearch) -> tuple
             parts.append(X[:, j : j + 1])
         feature += [j] * parts[-1].shape[1]
     return np.ascontiguousarray(np.concatenate(parts, axis=1)), np.array(feature)
-
-
-def number_levels(x: Array) -> Array:
-    """Number the levels of a column in the order in which they first appear.
-
-    The codes of categories cannot be used, because they depend on how a table was read.
-    """
-    _, first, code = np.unique(x, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[code]
-
-
-def _spread(m: int, n: int) -> Array:
-    """Return n evenly spaced integers from 0 to m - 1, or all of them if m <= n."""
-    return np.arange(m) if m <= n else (np.arange(n) * m) // n
 
 
 # --- copies of rows ---
@@ -458,18 +397,14 @@ def count_copies(ids: Array, targets: Array, rows: Rows, features: Array) -> int
             is_unique = is_open & (shared[level] == 1)
             n_copies += int((count[is_unique] - 1).sum())
             is_open &= ~is_unique
-    return n_copies if n_copies > BY_CHANCE * expected_copies(ids, targets, rows, features) else 0
-
-
-def expected_copies(ids: Array, targets: Array, rows: Rows, features: Array) -> float:
-    """Return the expected number of equal pairs of rows if columns were independent; 0 if it is below 1."""
+    # the expected number of equal pairs of rows if columns were independent
     expected = len(ids) * (len(ids) - 1) / 2.0 * _share_of_equal_pairs(targets)
     for part in (features[a : a + FEATURES_FIRST] for a in range(0, len(features), FEATURES_FIRST)):
         for x in rows(ids, part).T:
             expected *= _share_of_equal_pairs(x)
             if expected < 1.0:
-                return 0.0
-    return expected
+                return n_copies
+    return n_copies if n_copies > BY_CHANCE * expected else 0
 
 
 def _share_of_equal_pairs(x: Array) -> float:

@@ -19,7 +19,7 @@ from typing import Self
 
 import numpy as np
 
-from belief.method.arrays import Array
+from belief.method.arrays import Array, is_first_of_run
 
 MAX_VALUES = 2**21  # larger than 1/MAX_ERROR, so that counting heavy cells again refines them
 MAX_ERROR = 1e-4  # the largest error of t if there are more than MAX_VALUES values
@@ -85,7 +85,7 @@ class ValueCounts:
 
         Without `count`, each entry stands for one row.
         """
-        first = np.flatnonzero(_is_first(cell))
+        first = np.flatnonzero(is_first_of_run(cell))
         rows = np.diff(np.r_[first, len(cell)]) if count is None or not len(cell) else np.add.reduceat(count, first)
         return cls(cell[first], rows.astype(np.int64), bits)
 
@@ -94,7 +94,7 @@ class ValueCounts:
         low, high = 0, self.bits
         while low < high and len(self.start) > MAX_VALUES:  # the number of cells grows with the bits
             middle = (low + high + 1) // 2
-            fits = np.count_nonzero(_is_first(self._cells(self.start, middle))) <= MAX_VALUES
+            fits = np.count_nonzero(is_first_of_run(self._cells(self.start, middle))) <= MAX_VALUES
             low, high = (middle, high) if fits else (low, middle - 1)
         return self if len(self.start) <= MAX_VALUES else self._at(low)
 
@@ -102,11 +102,6 @@ class ValueCounts:
     def _cells(patterns: Array, bits: int) -> Array:
         drop = np.uint64(ALL_BITS - bits)
         return patterns if bits == ALL_BITS else (patterns >> drop) << drop if bits else np.zeros_like(patterns)
-
-
-def _is_first(ordered: Array) -> Array:
-    """Return a mask of the entries of a sorted array that differ from the entry before."""
-    return np.r_[np.ones(len(ordered[:1]), bool), ordered[1:] != ordered[:-1]]
 
 
 @dataclass(frozen=True)

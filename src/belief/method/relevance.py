@@ -13,7 +13,7 @@ from belief.method.partials import Pairs, Tally
 SUM_ROUNDING = 1e-12  # a difference below this share of the sum of its two terms is rounding error
 VARIANCE_ROUNDING = 1e-9  # a sum of squares about the mean below this share of the sum of squares is rounding error
 WEAK, TRIFLE = 0.05, 0.001  # the least relevance of significant features, and how much evidence can add to it
-LEAST_P = 1e-300
+LEAST_P = 1e-300  # the smallest p-value
 INFLUENCE_ROUNDING = 1e-13  # a sum of six products below this share of their absolute sum is rounding error
 
 
@@ -115,8 +115,7 @@ def separation_by_class(tally: Tally) -> Array:
 
 def has_pairs(tally: Tally) -> Array:
     """Return a mask of the classes that have both hits and misses; the others do not count."""
-    both: Array = (tally.DC > 0) & (tally.EC > 0)
-    return both
+    return (tally.DC > 0) & (tally.EC > 0)
 
 
 def average_hits(hits: Array, count: Array) -> Array:
@@ -135,30 +134,11 @@ def z_of(w: Array, se: Array) -> Array:
         return np.where(w == 0.0, 0.0, w / se)
 
 
-def normalise_min_max(w: Array, constant: Array) -> Array:
-    """Scale the weights of the non-constant features to [0, 1].
-
-    Constant features get 0. If all weights are equal, all features get 0.
-    """
-    out = np.zeros_like(w)
-    live = w[~constant]
-    if len(live) and np.ptp(live) > 1e-9 * np.abs(live).max():
-        out[~constant] = (live - live.min()) / np.ptp(live)
-    return out
-
-
 def relevance_by_evidence(excess: Array, p: Array, significant: Array, constant: Array) -> Array:
     """Return u, the relevance of each feature in [0, 1] (section 6b of method.md).
 
-    Significant features are ranked by their weights above the null weight, the others by their p-values.
-
-    Parameters
-    ----------
-    excess : array of shape (F,)
-        The weights minus the null weights, which irrelevant features would have.
-    p : array of shape (F,)
-        The p-values.
-    significant, constant : array of bool of shape (F,)
+    Significant features are ranked by their weights above the null weight (`excess`), the others by their p-values.
+    The null weight is the weight of an irrelevant feature.
     """
     evidence = evidence_of(p)
     u = np.zeros(len(p))

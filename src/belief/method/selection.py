@@ -216,8 +216,7 @@ class _State:
         `relevance` has one line per class.
         """
         J = self.rule.score(relevance[:, self.inside], self.accumulated[self.inside], len(self.selected))
-        best: Array = np.unique(self.inside[J.argmax(axis=1)]) if len(self.inside) else self.inside
-        return best
+        return np.unique(self.inside[J.argmax(axis=1)]) if len(self.inside) else self.inside
 
     def find_best(self, n_select: int) -> tuple[int, float]:
         """Return the feature with the largest score J, and this score.
@@ -232,8 +231,11 @@ class _State:
                 upper = np.round(self.score(self.outside), 10)
                 rivals = self.outside[(upper >= J.max(initial=-np.inf)) & (upper > -np.inf)]
             if not len(rivals):
-                at = self._argmax(J)
-                return int(self.inside[at]), float(exact[at])
+                best = np.flatnonzero(J.max() == J)
+                if self.rule.ties_by_weight:
+                    w = self.tie_weights[self.inside[best]]
+                    best = best[w == w.max()]
+                return int(self.inside[best[0]]), float(exact[best[0]])
             is_worth_bounding = len(rivals) > FEW_FEATURES and set(self.selected) - self.bounded
             if is_worth_bounding and self._bound(self.likely_next(n_select)):
                 continue
@@ -241,13 +243,6 @@ class _State:
             by_bound = self.outside[np.argsort(-upper, kind="stable")]
             self._admit(by_bound[: min(max(len(rivals), self.at_once), MANY_FEATURES)])
             self.at_once = max(self.at_once, min(2 * self.at_once, FEW_FEATURES))
-
-    def _argmax(self, J: Array) -> int:
-        best = np.flatnonzero(J.max() == J)
-        if self.rule.ties_by_weight:
-            w = self.tie_weights[self.inside[best]]
-            best = best[w == w.max()]
-        return int(best[0])
 
     def select(self, feature: int, likely: Array) -> None:
         """Add a feature to the selection and update the redundancy of the others.

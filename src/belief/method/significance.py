@@ -13,18 +13,18 @@ is the null distribution. The tests do not depend on where the data is.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from belief._utils.warnings import warn
 from belief.method.arrays import Array
 from belief.method.design import Design, Units
 from belief.method.partials import Tally
 from belief.method.probe import (
     FEATURES_PER_READ,
+    FIRST_SHUFFLES,
+    MIN_NULL_VALUES,
     SHUFFLES,
     LocalSearch,
     Probe,
@@ -75,74 +75,29 @@ def no_tests(p_univariate: Array) -> Significance:
     return Significance(unknown, p_univariate, unknown, unknown, zeros, metric=zeros[:0], bias=0.0, extent={})
 
 
-def assess(
-    probe: Probe,
-    p_univariate: Array,
+def sampled_p_values(
+    sample: Sample,
+    is_numeric: bool,
+    rows: Rows,
+    discrete: Array,
     constant: Array,
-    class_weight: Any,
-    max_rounds: int,
-    given: Array,
     search: LocalSearch,
-) -> Significance:
-    """Test the significance of all features, and choose the features that define the distances.
+    design: Design | None = None,
+    seed: int = 0,
+) -> Array:
+    """Return the univariate p-values of sampled rows; NaN for constant features.
 
-    Parameters
-    ----------
-    probe : Probe
-    p_univariate : array of shape (F,)
-        The univariate p-values; NaN where they are unknown.
-    constant : array of bool of shape (F,)
-    given : array of int
-        Features that are known to be relevant. They do not count in the correction for multiple testing of the others.
-    """
-    F, features = len(p_univariate), probe.features
-    of_probe = np.where(np.isnan(p_univariate[features]), 1.0, p_univariate[features])
-    is_given = np.zeros(F, bool)
-    is_given[given] = True
-    found = find_significant(probe, of_probe, is_given[features], class_weight, search, max_rounds)
-    p_neighbours, round_of = np.full(F, np.nan), np.zeros(F, np.int64)
-    p_neighbours[features], round_of[features] = found.p_neighbours, found.round
-    p, q = combine(p_neighbours, p_univariate), np.ones(F)
-    q[~constant] = q_values(p[~constant])
-    tested = ~constant & ~is_given
-    if len(given) and tested.any():
-        q[tested] = q_values(p[tested])
-    metric, bias = features[found.metric], found.bias
-    if not len(metric):
-        metric = np.flatnonzero(~constant)
-    extent = {
-        "rows": len(probe.ids),
-        "queries": len(probe.queries),
-        "neighbours": probe.k,
-        "features": len(features),
-        "shuffles": found.shuffles,
-        "rounds": found.rounds,
-    }
-    return Significance(p_neighbours, p_univariate, p, q, round_of, metric, bias, extent if found.rounds else {})
-
-
-def rank_p_values(sample: Sample, rows: Rows, discrete: Array, constant: Array, search: LocalSearch) -> Array:
-    """Return the univariate p-values of rank tests with a numeric target, from sampled rows.
-
-    They are NaN for constant features.
+    They come from theory or, with a study design, from shuffles.
     """
     p, features = np.full(len(discrete), np.nan), np.flatnonzero(~constant)
     for a in range(0, len(features), FEATURES_PER_READ):
         part = features[a : a + FEATURES_PER_READ]
-        p[part] = make_share_test(sample, True, rows, part, discrete[part], search).p_values()
-    return p
-
-
-def design_p_values(
-    sample: Sample, is_numeric: bool, rows: Rows, discrete: Array, constant: Array, design: Design, seed: int,
-    search: LocalSearch,
-) -> Array:  # fmt: skip
-    """Return the univariate p-values under a study design, from shuffles of sampled rows; NaN for constant features."""
-    p, features = np.full(len(discrete), np.nan), np.flatnonzero(~constant)
-    for a in range(0, len(features), FEATURES_PER_READ):
-        part = features[a : a + FEATURES_PER_READ]
-        test = make_share_test(sample, is_numeric, rows, part, discrete[part], search).under(design)
-        p[part] = test.shuffled_p_values(sample.row, seed, search.map, Units.of_all(design, sample.row))
+        test = make_share_test(sample, is_numeric, rows, part, discrete[part], search)
+        if design is None:
+            p[part] = test.p_values()
+        else:
+            units = Units.of(np.arange(len(sample.row)), design, sample.row)
+            p[part] = test.under(design).shuffled_p_values(sample.row, seed, search.map, units)
     return p
 
 
@@ -186,7 +141,12 @@ def make_share_test(
     values, of_levels = read[:, numbers], read[:, nominal]
     fill_missing(of_levels, sample.row, features[nominal])
     X, of = score_features(of_levels, discrete[nominal], search)
-    columns, of_level = Scores(X, of, len(nominal)).indicators()
+    # an indicator of each level; a feature with one column has two levels
+    is_level, n_columns = X.min(axis=0, initial=127) < X, np.bincount(of, minlength=len(nominal))
+    single = np.flatnonzero(n_columns[of] == 1)
+    of_level = np.concatenate([of, of[single]])
+    order = np.argsort(of_level, kind="stable")
+    columns, of_level = np.concatenate([is_level, ~is_level[:, single]], axis=1)[:, order], of_level[order]
     if is_numeric:
         fill_missing(values, sample.row, features[numbers])
         values, _ = score_features(values, np.zeros(len(numbers), bool), search)
@@ -253,10 +213,16 @@ class Arrangement:
         line[self.queries] = self.line
         return replace(self, block=self.block.arrange(order), line=line[order[self.queries]], order=order)
 
-    def shuffle_target(self, order: Array) -> Arrangement:
-        """Return a copy in which row order[i] has the target of row i. Its rows are sorted by their new target."""
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
+    def shuffle_target(self, probe: Probe, stratum: Array, stream: int) -> Arrangement:
+        """Return a copy in which the target is shuffled within strata. Its rows are sorted by their new target.
+
+        The rows of a unit (a group, or a row) stay together.
+        """
+        keys, ids = row_keys(probe.seed, stream, probe.ids), probe.ids
+        _, first, unit = np.unique(probe.design.groups(len(keys)), return_index=True, return_inverse=True)
+        order, place = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
+        order[np.lexsort((ids, unit, stratum))] = np.lexsort((ids, unit, keys[first][unit], stratum))
+        place[order] = np.arange(len(order))  # row order[i] has the target of row i
         block, fixed = self.block.arrange(order), np.take(self.fixed, order, axis=1)
         return replace(self, block=block, fixed=fixed, queries=place[self.queries], order=order)
 
@@ -309,22 +275,6 @@ class Weigher:
                 search.find(D, block.X, 1.0, size > MIN_UPDATED, a.queries, rows, ends)
             live, number = live[kept], number + 1
 
-    def shuffled_block(self, a: Arrangement, b: int | None) -> Rounds:
-        """Run the rounds after the b-th shuffle of the features to weigh; without a shuffle if b is None.
-
-        The values of these features are shuffled together (the first null distribution in section 6c of method.md).
-        """
-        return self.rounds(a if b is None else a.shuffle_block(self.probe, FIRST_NULL + b))
-
-    def shuffled_target(self, a: Arrangement, strata: Array, b: int) -> Array:
-        """Return the largest z of each feature over the rounds, after the b-th shuffle of the target within strata.
-
-        The results of all shuffles form the second null distribution in section 6c of method.md.
-        """
-        keys = row_keys(self.probe.seed, SECOND_NULL + b, self.probe.ids)
-        units = self.probe.design.groups(len(keys))
-        return self.rounds(a.shuffle_target(shuffle_within(strata, keys, units, self.probe.ids))).T
-
     def start(self, a: Arrangement) -> tuple[Array, Array]:
         """Return d² between the queries and all rows of an arrangement, and the nearest rows of each query."""
         target, k = self.probe.target, self.probe.k
@@ -339,59 +289,81 @@ class Weigher:
 
 
 def find_significant(
-    probe: Probe, p_univariate: Array, given: Array, class_weight: Any, search: LocalSearch, max_rounds: int
-) -> Found:
-    """Test the features of the probe by the neighbours of its queries, in several passes.
+    probe: Probe,
+    p_univariate: Array,
+    constant: Array,
+    class_weight: Any,
+    max_rounds: int,
+    given: Array,
+    search: LocalSearch,
+) -> Significance:
+    """Test the significance of all features, and choose the features that define the distances.
 
-    The strongest features found in a pass are known in the next pass. Features with small univariate p-values and those
-    in the mask `given` are known from the start, and not tested.
+    The features of the probe are tested by the neighbours of its queries, in several passes. The strongest features
+    found in a pass are known in the next pass. Given features, and features with small univariate p-values, are known
+    from the start, and not tested. Given features do not count in the correction for multiple testing of the others.
+    Unknown univariate p-values are NaN.
     """
-    n, target = len(probe.features), probe.target
+    F, features, target = len(p_univariate), probe.features, probe.target
+    is_given = np.zeros(F, bool)
+    is_given[given] = True
+    p_of_probe = np.where(np.isnan(p_univariate[features]) | is_given[features], 1.0, p_univariate[features])
     weigher = Weigher(probe, class_weight, search, max_rounds)
-    p, round_of = np.full(n, np.nan), np.zeros(n, np.int64)
-    p_univariate = np.where(given, 1.0, p_univariate)
-    known = given | (q_values(p_univariate) < LEVEL)
-    left, bias, shuffles, rounds = np.zeros(0, np.int64), 0.0, 0, 0
+    p, round_of = np.full(len(features), np.nan), np.zeros(F, np.int64)
+    known = is_given[features] | (q_values(p_of_probe) < LEVEL)
+    left, shuffles, rounds = np.zeros(0, np.int64), 0, 0
     for t in range(MAX_PASSES if probe.k else 0):
         S, N = np.flatnonzero(known), np.flatnonzero(~known)
         if not len(N):
             break
         start, most, n = Arrangement.of(probe, N, S, search), probe.shuffles(len(N)), 0
-        run = partial(weigher.shuffled_block, start)
-        found, *null = search.map(run, [None, *range(min(probe.first_shuffles(len(N)), most))])
+
+        def run(b: int | None, start: Arrangement = start) -> Rounds:
+            return weigher.rounds(start if b is None else start.shuffle_block(probe, FIRST_NULL + b))
+
+        first = max(FIRST_SHUFFLES, -(-MIN_NULL_VALUES // len(N)))  # show whether any feature may be significant
+        found, *null = search.map(run, [None, *range(min(first, most))])
         while n < len(null):
             n = len(null)
             p[N], above = compare(found.T, [x.T for x in null])
-            is_found, is_close = is_significant(p, p_univariate, N)
+            is_found, is_close = is_significant(p, p_of_probe, N)
             if is_close.any():
                 null += search.map(run, range(n, min(2 * n, most)))
         shuffles = max(shuffles, n)
-        round_of[N], left, rounds = found.round, N[found.left], max(rounds, found.number)
+        round_of[features[N]], left, rounds = found.round, N[found.left], max(rounds, found.number)
         if len(S) and is_found.any():
-            strata = equal_prospects(
-                probe.scores.take(S), target, probe.design, row_keys(probe.seed, STRATA, probe.ids), search
-            )
-            of_targets = search.map(partial(weigher.shuffled_target, start, strata), range(n))
-            p[N] = np.maximum(p[N], compare(found.T, list(of_targets))[0])
-            is_found, _ = is_significant(p, p_univariate, N)
+            keys = row_keys(probe.seed, STRATA, probe.ids)
+            strata = equal_prospects(probe.scores.take(S), target, probe.design, keys, search)
+
+            def run_second(b: int, start: Arrangement = start, strata: Array = strata) -> Array:
+                return weigher.rounds(start.shuffle_target(probe, strata, SECOND_NULL + b)).T
+
+            p[N] = np.maximum(p[N], compare(found.T, list(search.map(run_second, range(n))))[0])
+            is_found, _ = is_significant(p, p_of_probe, N)
         if not is_found.any() or t == MAX_PASSES - 1:
             break
         known[N[is_found & (above >= above[is_found].max() / 2)]] = True
     known_features = np.flatnonzero(known)
     bias = estimate_bias(weigher, np.setdiff1d(left, known_features), known_features) if probe.k else 0.0
-    return Found(p, round_of, np.union1d(known_features, left), bias, shuffles, rounds)
-
-
-@dataclass(frozen=True)
-class Found:
-    """The results of the neighbour test; `p_neighbours` and `round` have one entry per feature of the probe."""
-
-    p_neighbours: Array
-    round: Array
-    metric: Array
-    bias: float
-    shuffles: int
-    rounds: int
+    p_neighbours = np.full(F, np.nan)
+    p_neighbours[features] = p
+    p_value, q_value, tested = combine(p_neighbours, p_univariate), np.ones(F), ~constant & ~is_given
+    q_value[~constant] = q_values(p_value[~constant])
+    if len(given) and tested.any():
+        q_value[tested] = q_values(p_value[tested])
+    metric = features[np.union1d(known_features, left)]
+    if not len(metric):
+        metric = np.flatnonzero(~constant)
+    extent = {
+        "rows": len(probe.ids),
+        "queries": len(probe.queries),
+        "neighbours": probe.k,
+        "features": len(features),
+        "shuffles": shuffles,
+        "rounds": rounds,
+    }
+    extent = extent if rounds else {}
+    return Significance(p_neighbours, p_univariate, p_value, q_value, round_of, metric, bias, extent)
 
 
 def estimate_bias(weigher: Weigher, left: Array, known: Array) -> float:
@@ -469,8 +441,7 @@ def q_values(p: Array) -> Array:
     """
     from scipy.stats import false_discovery_control  # takes a third of a second to import
 
-    q: Array = np.asarray(false_discovery_control(np.clip(p, 0.0, 1.0)))
-    return q
+    return np.asarray(false_discovery_control(np.clip(p, 0.0, 1.0)))
 
 
 def equal_prospects(known: Scores, target: ProbeTarget, design: Design, keys: Array, search: LocalSearch) -> Array:
@@ -497,36 +468,16 @@ def equal_prospects(known: Scores, target: ProbeTarget, design: Design, keys: Ar
     return stratum * (1 + int(design.strata(m).max())) + design.strata(m)
 
 
-def shuffle_within(stratum: Array, keys: Array, units: Array, ids: Array) -> Array:
-    """Return the rows in an order that is shuffled within each stratum.
-
-    Rows of a unit (a group, or a row) stay together.
-    """
-    order, (_, first, unit) = np.empty(len(stratum), np.int64), np.unique(units, return_index=True, return_inverse=True)
-    order[np.lexsort((ids, unit, stratum))] = np.lexsort((ids, unit, keys[first][unit], stratum))
-    return order
-
-
 # --- how many features ---
 
 
 @dataclass(frozen=True)
 class Eligibility:
-    """The features that may be selected with n_features_to_select="auto": significant ones that are not redundant.
+    """The features that may be selected with n_features_to_select="auto": significant ones that are not redundant."""
 
-    Parameters
-    ----------
-    z : array of shape (F,)
-        The p-values of the features, converted to standard normal deviates.
-    largest_p : float
-        Features with a larger p-value are not significant.
-    max_redundancy : float or None
-        Features that are more redundant than this with a selected feature are excluded; None excludes none.
-    """
-
-    z: Array
-    largest_p: float
-    max_redundancy: float | None
+    z: Array  # the p-values of the features, converted to standard normal deviates
+    largest_p: float  # features with a larger p-value are not significant
+    max_redundancy: float | None  # features more redundant with a selected feature are excluded; None excludes none
 
     @classmethod
     def from_p_values(cls, p: Array, largest_p: float, max_redundancy: float | None) -> Self:
@@ -544,19 +495,7 @@ class Eligibility:
 
     def p_of_unique_share(self, features: Array, redundancy: Array) -> Array:
         """Return the p-value of z·(1 - redundancy), the part of a feature's z that no selected feature shares."""
-        p: Array = ndtr(-self.z[features] * (1.0 - redundancy))
-        return p
-
-    def filter(self, order: Array, needs_one: bool) -> Array:
-        """Return the features that are eligible before any feature is selected.
-
-        If no feature is eligible, but one is needed, return the first one, and warn.
-        """
-        eligible = order[self.mask(order, np.zeros(len(order)))]
-        if needs_one and not len(eligible):
-            warn("No feature is significant. The one with the largest weight is selected.")
-            return order[:1]
-        return eligible
+        return ndtr(-self.z[features] * (1.0 - redundancy))
 
 
 @dataclass(frozen=True)
@@ -564,20 +503,11 @@ class LeastScores:
     """The minimum scores of the significant features for one class (section 11 of method.md).
 
     Features of small weight are ranked by them.
-
-    Parameters
-    ----------
-    eligibility : Eligibility
-        The significance of each feature for the class.
-    most : float
-        The largest -log p of the features that are significant for the class.
-    share : array of shape (F,)
-        A factor of each minimum: 1 for the features that separate this class best, smaller for others.
     """
 
-    eligibility: Eligibility
-    most: float
-    share: Array
+    eligibility: Eligibility  # the significance of each feature for the class
+    most: float  # the largest -log p of the features that are significant for the class
+    share: Array  # a factor of each minimum: 1 for the features that separate this class best, smaller for others
 
     def of(self, features: Array, redundancy: Array) -> Array:
         """Return the minimum scores, given the largest redundancy of each feature with a selected one.

@@ -69,9 +69,6 @@ class Levels:
         count, groups = (np.add.reduceat(x[order], first, axis=0) for x in (lines.count, lines.groups))
         return cls(feature[is_new], value[is_new], count, groups)
 
-    def merge(self, other: Self) -> Self:
-        return self.merged([self, other])
-
     def regrouped(self, order: Array, n: int) -> Self:
         """Renumber the groups of rows: group g becomes order[g], of n groups."""
         n_known = self.groups.shape[1]
@@ -140,7 +137,12 @@ class Summary:
             moved = np.nan_to_num(other.origin - origin, nan=0.0)  # to the common origin
             step = other.shift + moved - self.shift
             m2 = self.m2 + other.m2 + step**2 * self.count * share
-            group_count, group_sum = self._merge_groups(other, moved)
+            group_count, group_sum, n = self.group_count, self.group_sum, len(other.group_count)
+            if n:
+                n = max(n, len(group_count))
+                total = other.group_sum + other.group_count * moved
+                group_count = pad_groups(group_count, n, axis=0) + pad_groups(other.group_count, n, axis=0)
+                group_sum = pad_groups(group_sum, n, axis=0) + pad_groups(total, n, axis=0)
         minimum, maximum = np.fmin(self.minimum, other.minimum), np.fmax(self.maximum, other.maximum)
         extremes = (self.minimum, self.maximum, other.minimum, other.maximum)
         is_inside = np.logical_or.reduce([(x > minimum) & (x < maximum) for x in extremes])
@@ -153,20 +155,11 @@ class Summary:
             maximum=maximum,
             nonzero=self.nonzero + other.nonzero,
             between=self.between | other.between | is_inside,
-            levels=self.levels.merge(other.levels),
+            levels=Levels.merged([self.levels, other.levels]),
             group_count=group_count,
             group_sum=group_sum,
             origin=origin,
         )
-
-    def _merge_groups(self, other: Self, moved: Array) -> tuple[Array, Array]:
-        """Return the merged counts and sums per group; `moved` is the other origin minus the common origin."""
-        if not len(other.group_count):
-            return self.group_count, self.group_sum
-        n = max(len(self.group_count), len(other.group_count))
-        total = other.group_sum + other.group_count * moved
-        count = pad_groups(self.group_count, n, axis=0) + pad_groups(other.group_count, n, axis=0)
-        return count, pad_groups(self.group_sum, n, axis=0) + pad_groups(total, n, axis=0)
 
     def regrouped(self, order: Array, n: int) -> Self:
         """Renumber the groups of rows: group g becomes order[g], of n groups."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -22,108 +22,46 @@ TASKS = ("auto", CLASSIFICATION, REGRESSION)
 QUANTILES = np.linspace(0.0, 1.0, 21)  # the quantiles of a numeric target that are displayed
 
 
-class Target(Protocol):
-    """The interface of a target, which has a class or a number for each row."""
-
-    @property
-    def task(self) -> str:
-        """The task: "classification" or "regression"."""
-
-    @property
-    def names(self) -> Array:
-        """The names of the classes; empty for a numeric target."""
-
-    @property
-    def counts(self) -> Array:
-        """The number of rows of each class, or of the lower and the upper half of a numeric target."""
-
-    @property
-    def P(self) -> Array:
-        """The share of each class; empty for a numeric target."""
-
-    @property
-    def quantiles(self) -> Array:
-        """The 0, 5, ..., 100 % quantiles of a numeric target; empty for classes."""
-
-    @property
-    def m(self) -> int:
-        """The number of rows."""
-
-    @property
-    def n_groups(self) -> int:
-        """The number of groups, such as classes, in which neighbours are searched separately."""
-
-    @property
-    def n_kinds(self) -> int:
-        """The number of kinds of pairs, such as misses and hits of each class."""
-
-    @property
-    def coupled(self) -> bool:
-        """Whether kind 2·g has the misses and kind 2·g + 1 the hits of the queries of group g.
-
-        For each group, engines also compute the sums from which standard errors are computed.
-        """
-
-    def adapt(self, settings: Settings) -> Settings:
-        """Return the settings, with replacements for those that this target does not support."""
-
-    def assign_kinds(self, query: Array, neighbour: Array) -> tuple[Array, Array | None]:
-        """Return the kind of each pair and its weight (or None), given the targets of query and neighbour."""
-
-    def counted(self, targets: Array) -> Target:
-        """Return a target of the same type for some of the rows, given the class index or rank of each."""
-
-    def weights(self, class_weight: Any, tally: Tally) -> Array:
-        """Return v, the weights of the classes in the relevance, for all features or for each feature.
-
-        For a numeric target, there is a single weight of 1.
-        """
-
-    def error(self, tally: Tally, v: Array, w: Array) -> Array:
-        """Return the standard error of the relevance w, given the weights v of the classes."""
-
-
 @dataclass(frozen=True)
 class Classes:
     """A target of classes. `shares` are the weighted shares of the classes if rows have weights."""
 
     names: Array
-    counts: Array
+    counts: Array  # the number of rows of each class
     shares: Array | None = None
 
     task = CLASSIFICATION
     quantiles = np.zeros(0)
+    coupled = True  # kind 2·c has the misses and kind 2·c + 1 the hits of class c, so engines compute error sums too
 
     @property
     def P(self) -> Array:
+        """The share of each class."""
         return self.counts / self.counts.sum() if self.shares is None else self.shares
 
     @property
     def m(self) -> int:
+        """The number of rows."""
         return int(self.counts.sum())
 
     @property
-    def n_groups(self) -> int:
-        return len(self.counts)
-
-    @property
     def n_kinds(self) -> int:
+        """The number of kinds of pairs: misses and hits of each class."""
         return 2 * len(self.counts)
 
-    @property
-    def coupled(self) -> bool:
-        return True
-
     def adapt(self, settings: Settings) -> Settings:
+        """Return the settings, with replacements for those that this target does not support."""
         return settings
 
     def counted(self, targets: Array) -> Classes:
+        """Return a target of the same type for some of the rows, given the class index of each."""
         return make_class_target(self.names, targets)
 
     def weights(self, class_weight: Any, tally: Tally) -> Array:
-        """Return the class weights: P(c) for "prior", otherwise equal weights or the weights of the mapping.
+        """Return v, the weights of the classes in the relevance, for all features or for each feature.
 
-        Except for "prior", classes without hits or without misses have a weight of 0, and the sum of the weights is 1.
+        They are P(c) for "prior", otherwise equal weights or the weights of the mapping. Except for "prior", classes
+        without hits or without misses have a weight of 0, and the sum of the weights is 1.
         """
         if class_weight == "prior":
             return self.P
@@ -137,6 +75,7 @@ class Classes:
         return v[:, 0] if v.shape[1] == 1 else v
 
     def error(self, tally: Tally, v: Array, w: Array) -> Array:
+        """Return the standard error of the relevance w, given the weights v of the classes."""
         return standard_error(tally, v) if len(tally.spread) == 2 else influence_error(tally, v)
 
     def assign_kinds(self, query: Array, neighbour: Array) -> tuple[Array, None]:
@@ -153,14 +92,15 @@ class Numeric:
     """
 
     m: int
-    quantiles: Array
+    quantiles: Array  # 0, 5, ..., 100 %
 
     task = REGRESSION
     names = P = np.zeros(0)
-    n_groups, n_kinds, coupled = 1, 2, True
+    n_kinds, coupled = 2, True
 
     @property
     def counts(self) -> Array:
+        """The number of rows in the lower and in the upper half of the numbers."""
         return np.array([self.m - self.m // 2, self.m // 2])
 
     def counted(self, targets: Array) -> Numeric:
@@ -181,6 +121,9 @@ class Numeric:
         return np.zeros(len(query), np.int64), np.abs(query - neighbour)
 
 
+Target = Classes | Numeric
+
+
 def parse_class_weights(class_weight: Mapping[Any, float], names: Array) -> Array:
     """Return the weight of each class, divided by the largest weight, from a mapping of class names to weights."""
     by_name = {str(name): float(weight) for name, weight in class_weight.items()}
@@ -198,13 +141,7 @@ def make_class_target(names: Array, labels: Array) -> Classes:
     return Classes(names, np.bincount(labels, minlength=len(names)))
 
 
-def make_numeric_target(y: Array) -> tuple[Numeric, Array]:
-    """Return the target with the numbers y, and the rank of each row."""
-    ranks = Ranks.from_blocks(lambda: [y])
+def make_numeric_target(y: Array, counts: Array | None = None) -> tuple[Numeric, Array]:
+    """Return the target with the numbers y, and the rank of each; with `counts`, y[i] occurs counts[i] times."""
+    ranks = Ranks.from_blocks(lambda: [y if counts is None else np.repeat(y, counts)])
     return Numeric(ranks.m, ranks.quantiles(QUANTILES)), ranks.t(y)
-
-
-def rank_value_counts(values: Array, counts: Array) -> tuple[Numeric, Array]:
-    """Return the numeric target in which values[i] occurs counts[i] times, and the rank of each value."""
-    ranks = Ranks.from_blocks(lambda: [np.repeat(values, counts)])
-    return Numeric(ranks.m, ranks.quantiles(QUANTILES)), ranks.t(values)

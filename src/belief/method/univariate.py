@@ -16,6 +16,7 @@ from scipy.special import betainc, betaincc, chdtrc, gammaln
 
 from belief.method.arrays import Array, is_first_of_run
 from belief.method.design import Design, Units
+from belief.method.relevance import LEAST_P
 from belief.method.sampling import row_keys
 from belief.method.summary import Levels, Summary
 
@@ -27,7 +28,6 @@ MAX_SHAPE = 0.9
 MIN_BEYOND = 10  # with fewer shuffles beyond a statistic, its p-value comes from the fitted tail
 CHECKS = 2**21  # the first stream of the keys that order the shuffles
 MAX_EXACT_ROWS, MAX_EXACT_LEVELS, MAX_EXACT_SUMS = 20_000, 12, 5_000_000  # limits for counting all shuffles
-LEAST = 1e-300  # the smallest p-value
 ROUNDING = 1e-13  # a sum of squares within the classes below this share of the total is rounding error
 
 
@@ -61,7 +61,9 @@ def p_values_by_class(summary: Summary, n_classes: int) -> Array:
 def _f_test(summary: Summary) -> Array:
     n, total = summary.group_count, summary.group_sum
     N, classes = n.sum(axis=0), (n > 0).sum(axis=0)
-    between = _squares_between(n, total)
+    grand_mean = np.divide(total.sum(axis=0), N, out=np.zeros_like(N), where=N > 0)
+    means = np.divide(total, n, out=np.broadcast_to(grand_mean, n.shape).copy(), where=n > 0)
+    between = (n * (means - grand_mean) ** 2).sum(axis=0)
     within = summary.m2 - between
     within[within <= ROUNDING * summary.m2] = 0.0
     p = np.full(len(N), np.nan)
@@ -78,15 +80,6 @@ def f_tail(within: Array, between: Array, df_between: Array, df_within: Array) -
     a, b, total = df_within / 2.0, df_between / 2.0, within + between
     # with many rows, 1 - within/total would lose the digits of a small between/total
     return np.where(within < between, betainc(a, b, within / total), betaincc(b, a, between / total))
-
-
-def _squares_between(n: Array, total: Array) -> Array:
-    """Return the sum of squares between the classes for each feature, from the counts and sums of the classes."""
-    N = n.sum(axis=0)
-    grand_mean = np.divide(total.sum(axis=0), N, out=np.zeros_like(N), where=N > 0)
-    means = np.divide(total, n, out=np.broadcast_to(grand_mean, n.shape).copy(), where=n > 0)
-    squares: Array = (n * (means - grand_mean) ** 2).sum(axis=0)
-    return squares
 
 
 def _chi2_test(levels: Levels) -> tuple[Array, Array]:
@@ -120,33 +113,20 @@ def missingness_p_values(summary: Summary, class_counts: Array) -> Array:
     ok = (summary.missing > 0) & (summary.count > 0) & (present.sum(axis=0) == summary.count)
     share = summary.count[ok] / max(summary.m, 1)
     expected = class_counts[:, None] * share
-    squares = ((present[:, ok] - expected) ** 2 / np.maximum(expected * (1.0 - share), LEAST)).sum(axis=0)
+    squares = ((present[:, ok] - expected) ** 2 / np.maximum(expected * (1.0 - share), LEAST_P)).sum(axis=0)
     p[ok] = chdtrc(len(class_counts) - 1.0, squares)
     return p
 
 
 @dataclass(frozen=True)
 class ShareTest:
-    """A test of features by the share of their variance that the target explains.
+    """A test of features by the share of their variance that the target explains."""
 
-    Parameters
-    ----------
-    A : array of shape (m, columns)
-        The columns of the features. They are scaled so that the statistic of a feature is the sum of the squares of
-        G'A over its columns.
-    feature : array of int
-        The feature of each column, sorted.
-    discrete : array of bool
-        Which features are discrete.
-    G : array of shape (m, groups)
-        The target, in columns of length 1: one for each class, or one with the ranks of a numeric target.
-    is_numeric : bool
-        Whether the target is numeric.
-    """
-
+    # the columns of the features, (m, columns); the statistic of a feature is the sum of the squares of G'A over these
     A: Array
-    feature: Array
-    discrete: Array
+    feature: Array  # the feature of each column, sorted
+    discrete: Array  # which features are discrete
+    # the target, (m, groups), in columns of length 1: one for each class, or one with the ranks of a numeric target
     G: Array
     is_numeric: bool
 
@@ -162,7 +142,7 @@ class ShareTest:
         n_known = (~np.isnan(columns)).sum(axis=0)
         share = np.nansum(columns, axis=0) / np.maximum(n_known, 1)
         A = np.nan_to_num(columns - share)
-        A /= np.where(discrete[feature], np.sqrt(np.maximum(share, 0.0)), np.sqrt((A * A).sum(axis=0))) + LEAST
+        A /= np.where(discrete[feature], np.sqrt(np.maximum(share, 0.0)), np.sqrt((A * A).sum(axis=0))) + LEAST_P
         return cls(A, feature, discrete, G, False)
 
     @classmethod
@@ -172,9 +152,9 @@ class ShareTest:
         `columns` are the normal scores of features, or indicators of their levels.
         """
         G = ranks - ranks.mean()
-        G = G[:, None] / (np.sqrt((G * G).sum()) + LEAST)
+        G = G[:, None] / (np.sqrt((G * G).sum()) + LEAST_P)
         A = np.where(discrete[feature], columns, columns - columns.mean(axis=0))
-        return cls(A / (np.sqrt((A * A).sum(axis=0)) + LEAST), feature, discrete, G, True)
+        return cls(A / (np.sqrt((A * A).sum(axis=0)) + LEAST_P), feature, discrete, G, True)
 
     def take(self, which: Array) -> ShareTest:
         """Return the test of these features alone."""
@@ -234,18 +214,10 @@ class ShareTest:
     def shuffled_p_values(
         self, ids: Array, seed: int, run: Callable[..., Iterator[Array]], units: Units | None = None
     ) -> Array:
-        """Return p-values from random shuffles of the target.
+        """Return p-values from random shuffles of the target, which depend on the ids of the rows.
 
-        The smallest p-values come from a Pareto tail that is fitted to the statistics of the shuffles.
-
-        Parameters
-        ----------
-        ids : array of int
-            The ids of the rows, whose random keys determine the shuffles.
-        run : callable
-            Applies a function to each argument, in threads.
-        units : Units, optional
-            The units that are shuffled instead of single rows.
+        The smallest p-values come from a Pareto tail that is fitted to the statistics of the shuffles. `run` applies a
+        function to each argument, in threads. If `units` are passed, they are shuffled instead of single rows.
         """
         A, G = self.A.astype(np.float32), self.G.astype(np.float32)
         test = ShareTest(A, self.feature, self.discrete, G, self.is_numeric)
@@ -253,8 +225,13 @@ class ShareTest:
 
         def shuffle(first: int) -> Array:
             streams = range(first, min(first + SHUFFLES_AT_ONCE, n))
-            orders = (_shuffled(row_keys(seed, CHECKS + t, ids), units) for t in streams)
-            return test.statistic(np.concatenate([G[order] for order in orders], axis=1))
+            parts = []
+            for keys in (row_keys(seed, CHECKS + t, ids) for t in streams):
+                order = np.argsort(keys)
+                if units is not None:
+                    units.shuffle(keys, order)
+                parts.append(G[order])
+            return test.statistic(np.concatenate(parts, axis=1))
 
         null = np.sort(np.concatenate(list(run(shuffle, range(0, n, SHUFFLES_AT_ONCE)))), axis=0)
         T = test.statistic(G)[0] * (1.0 - 2e-6)
@@ -265,14 +242,17 @@ class ShareTest:
         n_excess = (excess > 0).sum(axis=0)
         far = (cut < T) & (n_excess > 0) & (beyond < MIN_BEYOND)
         p[far] = n_excess[far] / n * pareto_tails(excess[:, far], n_excess[far], T[far] - cut[far])
-        return np.maximum(p, LEAST)
+        return np.maximum(p, LEAST_P)
 
 
 def _centred(x: Array, weight: Array, stratum: Array) -> Array:
     """Subtract from each row the weighted mean of its stratum."""
-    total = np.bincount(stratum, weight)[:, None] + LEAST
-    centred: Array = x - (_sum_by(stratum, weight[:, None] * x) / total)[stratum]
-    return centred
+    order = np.argsort(stratum, kind="stable")
+    present, first = np.unique(stratum[order], return_index=True)
+    total = np.bincount(stratum, weight)[:, None] + LEAST_P
+    sums = np.zeros((len(total), x.shape[1]))
+    sums[present] = np.add.reduceat((weight[:, None] * x)[order], first, axis=0)
+    return x - (sums / total)[stratum]
 
 
 def p_of_all_shuffles(x: Array, is_chosen: Array) -> float:
@@ -321,22 +301,6 @@ def p_of_all_shuffles(x: Array, is_chosen: Array) -> float:
     return float(ways[beyond > 1e-6].sum() + ways[np.abs(beyond) <= 1e-6].sum() / 2.0)
 
 
-def _sum_by(group: Array, x: Array) -> Array:
-    """Return the sums of the lines of x that belong to the same group, (groups, columns)."""
-    order = np.argsort(group, kind="stable")
-    present, first = np.unique(group[order], return_index=True)
-    out = np.zeros((int(group.max(initial=0)) + 1, x.shape[1]))
-    out[present] = np.add.reduceat(x[order], first, axis=0)
-    return out
-
-
-def _shuffled(keys: Array, units: Units | None) -> Array:
-    order = np.argsort(keys)
-    if units is not None:
-        units.shuffle(keys, order)
-    return order
-
-
 def pareto_tails(excess: Array, n: Array, x: Array) -> Array:
     """Return the probability of an excess larger than x in each column, from the sorted excesses beyond a threshold.
 
@@ -359,6 +323,6 @@ def correct_by_shuffles(p: Array, theory: Array, shuffled: Array) -> Array:
     log p is multiplied by a factor of at most 1: log(p-value from shuffles)/log(p-value from theory), both computed on
     the sample. If the sample holds all rows, the result is the larger of these two p-values.
     """
-    factor = np.log(np.maximum(shuffled, LEAST)) / np.minimum(np.log(np.clip(theory, LEAST, 0.5)), -LEAST)
+    factor = np.log(np.maximum(shuffled, LEAST_P)) / np.minimum(np.log(np.clip(theory, LEAST_P, 0.5)), -LEAST_P)
     factor = np.where(theory < 0.5, np.clip(factor, 0.0, 1.0), 1.0)
-    return np.where(factor < 1.0, np.maximum(p, LEAST) ** factor, p)
+    return np.where(factor < 1.0, np.maximum(p, LEAST_P) ** factor, p)

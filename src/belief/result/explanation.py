@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -158,9 +158,18 @@ def explain_feature(result: Result, j: int) -> FeatureExplanation:
     place = np.flatnonzero(result.selected == j)
     rank = int(place[0]) + 1 if len(place) else None
     redundancy = _redundancy_with_selected(result, j, rank)
-    score = float(result.scores[rank - 1]) if rank else _next_score(result, j, redundancy)
+    relevance, score = float(result.relevance[j]), None
+    if rank:
+        score = float(result.scores[rank - 1])
+    elif redundancy is not None:  # the score if the feature were selected next
+        has_measure = result.settings["redundancy"] is not None
+        score = float(result.rule.score_next(result.relevance[j], redundancy)) if has_measure else relevance
+    has_unique_share = result.rule.presentation.has_unique_share and not len(result.selected_for)
+    best_class = None
+    if len(result.classes) > 2 and j not in result.constant:
+        c = int(result.selected_for[rank - 1]) if rank and len(result.selected_for) else -1
+        best_class = str(result.classes[c if c >= 0 else int(result.separations[:, j].argmax())])
     most = int(np.argmax(redundancy)) if redundancy is not None and redundancy.max(initial=0.0) > 0 else None
-    relevance = float(result.relevance[j])
     partner = int(result.partner[rank - 1]) if rank else -1
     values: dict[str, Any] = {
         "feature": result.feature_names[j],
@@ -171,7 +180,7 @@ def explain_feature(result: Result, j: int) -> FeatureExplanation:
         "p_value": _none_if_nan(result.p_value[j]),
         "q_value": _none_if_nan(result.q_value[j]),
         "is_significant": bool(result.significant[j]) or not np.isfinite(result.q_value[j]),
-        "unique_share": _unique_share(result, relevance, score),
+        "unique_share": score / relevance if has_unique_share and score is not None and relevance > 0 else None,
         "score": score,
         "redundant_with": None if most is None else result.feature_names[result.selected[most]],
         "agreement": None if redundancy is None else float(redundancy[most]) if most is not None else 0.0,
@@ -179,18 +188,15 @@ def explain_feature(result: Result, j: int) -> FeatureExplanation:
         "p_neighbours": _none_if_nan(result.p_neighbours[j]),
         "round": int(result.round[j]) or None,
         "partner": result.feature_names[partner] if partner >= 0 else None,
-        "best_class": _best_class(result, j, rank),
+        "best_class": best_class,
         "frequency": None if result.stability is None else float(result.stability.frequency[j]),
     }
-    return FeatureExplanation(**values, reason=_reason(result, FeatureExplanation(**values)))
-
-
-def _best_class(result: Result, j: int, rank: int | None) -> str | None:
-    """Return the class for which a feature was selected, or that it separates best; None with less than 3 classes."""
-    if len(result.classes) < 3 or j in result.constant:
-        return None
-    c = int(result.selected_for[rank - 1]) if rank and len(result.selected_for) else -1
-    return str(result.classes[c if c >= 0 else int(result.separations[:, j].argmax())])
+    row = FeatureExplanation(**values)
+    if j in result.constant and j not in result.given:
+        reason = "selected only to reach the requested number; constant" if rank else "not selected: constant"
+    else:
+        reason = _why_selected(result, row) if rank else f"not selected: {_why_not_selected(result, row)}"
+    return replace(row, reason=reason)
 
 
 def _none_if_nan(x: float) -> float | None:
@@ -207,30 +213,9 @@ def _redundancy_with_selected(result: Result, j: int, rank: int | None) -> Array
     return result.watched_redundancy[:, int(column[0])] if len(column) else None
 
 
-def _next_score(result: Result, j: int, redundancy: Array | None) -> float | None:
-    """Return the score of feature j if it were selected next; None if its redundancy was not measured."""
-    if redundancy is None:
-        return None
-    if result.settings["redundancy"] is None:
-        return float(result.relevance[j])
-    return float(result.rule.score_next(result.relevance[j], redundancy))
-
-
-def _unique_share(result: Result, relevance: float, score: float | None) -> float | None:
-    if not result.rule.presentation.has_unique_share or score is None or relevance <= 0 or len(result.selected_for):
-        return None
-    return score / relevance
-
-
 def is_worth_more(result: Result, row: FeatureExplanation) -> bool:
     """Return True if the relevance of a feature is above the lowest score of the selected features."""
     return bool(row.relevance > result.scores[len(result.given) :].min(initial=np.inf))
-
-
-def _reason(result: Result, row: FeatureExplanation) -> str:
-    if row.index in result.constant and row.index not in result.given:
-        return "selected only to reach the requested number; constant" if row.rank else "not selected: constant"
-    return _why_selected(result, row) if row.rank else f"not selected: {_why_not_selected(result, row)}"
 
 
 def _why_selected(result: Result, row: FeatureExplanation) -> str:

@@ -18,10 +18,8 @@ from belief.method.redundancy.base import Rule
 from belief.method.relevance import largest_excess, z_of
 from belief.method.settings import Settings
 from belief.method.targets import CLASSIFICATION, REGRESSION
-from belief.result.annotation import write_anndata
-from belief.result.deferred import DeferredFields
+from belief.result.deferred import DeferredFields, FeaturePair
 from belief.result.explanation import Explanation, FeatureExplanation, explain_feature, explain_features
-from belief.result.pairs import FeaturePair
 from belief.result.serialization import (
     PlainValues,
     array_field,
@@ -45,13 +43,13 @@ def _read_task(task: Any, values: PlainValues) -> str:
     return str(task)
 
 
-def _write_classes(classes: Array) -> list[Any]:
-    return [c if isinstance(c, str | int | float) else str(c) for c in classes.tolist()]
-
-
 def _read_distributions(value: list[dict[str, Any]], values: PlainValues) -> list[FeatureDistribution]:
     n_groups = len(values["classes"]) if values["task"] != REGRESSION else PARTS
     return [FeatureDistribution.read(each, len(values["weights"]), n_groups) for each in value]
+
+
+def _read_pairs(value: list[dict[str, Any]], values: PlainValues) -> list[FeaturePair]:
+    return [FeaturePair.read(each, len(values["weights"])) for each in value]
 
 
 def _read_settings(value: dict[str, Any], values: PlainValues) -> dict[str, Any]:
@@ -98,10 +96,6 @@ def _read_counts(value: dict[str, Any], values: PlainValues) -> dict[str, int]:
     return {str(name): n for name, n in value.items()}
 
 
-def _read_pairs(value: list[dict[str, Any]], values: PlainValues) -> list[FeaturePair]:
-    return [FeaturePair.read(each, len(values["weights"])) for each in value]
-
-
 def _write_records(records: list[Any]) -> list[dict[str, Any]]:
     return [dict(vars(each)) for each in records]
 
@@ -129,10 +123,6 @@ def _write_columns(columns: list[Any] | None) -> list[Any] | None:
         return label if isinstance(label, str | int | float) else str(label)
 
     return None if columns is None else [plain(label) for label in columns]
-
-
-def _write_names(names: Sequence[str]) -> Sequence[str] | None:
-    return None if isinstance(names, DefaultNames) else names
 
 
 def _make_read_only(values: dict[str, Any]) -> dict[str, Any]:
@@ -312,7 +302,9 @@ class Result:
     separations: Array = array_field(float, ("classes", "weights"), allow_empty=True)
     separation_errors: Array = array_field(float, ("classes", "weights"), allow_empty=True)
     task: str = plain_field(read=_read_task)
-    classes: Array = array_field(write=_write_classes)
+    classes: Array = array_field(
+        write=lambda x: [c if isinstance(c, str | int | float) else str(c) for c in x.tolist()]
+    )
     priors: Array = array_field(float, ("classes",))
     quantiles: Array = array_field(float)
     n_rows: int = integer_field(1)
@@ -325,7 +317,9 @@ class Result:
     seed: int = integer_field()
     distributions: list[FeatureDistribution] = plain_field(read=_read_distributions, write=_write_records)
     settings: dict[str, Any] = plain_field(read=_read_settings)
-    feature_names: Sequence[str] = plain_field(read=_read_names, write=_write_names)
+    feature_names: Sequence[str] = plain_field(
+        read=_read_names, write=lambda names: None if isinstance(names, DefaultNames) else names
+    )
     timings: dict[str, float] = plain_field(read=read_seconds, checked=False, default_factory=dict)
     notes: list[str] = plain_field(read=_read_notes, default_factory=list)
     pairs: list[FeaturePair] = plain_field(read=_read_pairs, write=_write_records, default_factory=list)
@@ -343,9 +337,10 @@ class Result:
         _make_read_only(vars(self))
 
     def _compute_deferred_fields(self, deferred: DeferredFields) -> None:
-        """Compute the fields that only explanations need."""
         self.__dict__.update(_make_read_only(deferred.compute()))
-        self.__dict__["pairs"] = deferred.collect_pairs(self.interactions)
+        points = deferred.points
+        pairs = [] if points is None else points.collect_pairs(self.interactions, deferred.levels)
+        self.__dict__["pairs"] = pairs
         self.__dict__.pop("_deferred", None)  # another thread may have computed them, too
 
     if not TYPE_CHECKING:
@@ -433,7 +428,7 @@ class Result:
     @property
     def significant(self) -> Array:
         """The mask of the significant features, whose q-value is below the setting `alpha`."""
-        return np.asarray(self.q_value < self.settings["alpha"])
+        return self.q_value < self.settings["alpha"]
 
     @property
     def interactions(self) -> list[tuple[int, int, float]]:
@@ -477,7 +472,37 @@ class Result:
         key : str, default="belief"
             The prefix of the columns, and the entry of `uns`.
         """
-        write_anndata(self, adata, key)
+        if not hasattr(adata, "var") or not hasattr(adata, "uns"):
+            raise ValueError(
+                f"write_to needs an AnnData table; got a {type(adata).__name__}. Pass the table from which the features"
+                " were selected."
+            )
+        names, features = [str(name) for name in adata.var_names], list(self.feature_names)
+        known = {name: j for j, name in enumerate(names)}
+        unknown = [name for name in features if name not in known]
+        if names != features and (unknown or len(known) < len(names)):
+            problem = f"no variable {unknown[0]!r}" if unknown else "several variables with the same name"
+            raise ValueError(
+                f"The AnnData table has {problem}. Pass the table from which the features were selected, with unique"
+                " var_names."
+            )
+        positions = np.arange(len(names)) if names == features else np.array([known[name] for name in features])
+        columns = {
+            "rank": (self.ranking.astype(float), np.nan),
+            "relevance": (self.relevance, np.nan),
+            "q_value": (self.q_value, np.nan),
+            "selected": (np.isin(np.arange(len(features)), self.selected), False),
+        }
+        for name, (values, rest) in columns.items():
+            column = np.full(len(names), rest)
+            column[positions] = values
+            adata.var[f"{key}_{name}"] = column
+        settings = {name: value for name, value in self.settings.items() if value is not None}
+        for name, value in settings.items():
+            if isinstance(value, dict):  # the keys of dictionaries in AnnData files must be strings
+                settings[name] = {str(k): v for k, v in value.items()}
+        facts = {name: getattr(self, name) for name in ("task", "seed", "n_rows", "sample_size")}
+        adata.uns[key] = {"settings": settings, **facts}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as a dictionary of plain JSON values."""

@@ -73,36 +73,25 @@ class ArrayReader:
 
     def __call__(self, value: Any, values: PlainValues) -> np.ndarray:
         array = np.array(value, self.dtype if self.allow_nan else None)  # None becomes NaN
-        if array.size and array.dtype.kind not in self._valid_kinds():
+        kinds = "biufU" if self.dtype is None else "i" if np.dtype(self.dtype).kind == "i" else "if"
+        if array.size and array.dtype.kind not in kinds:
             raise ValueError(f"unexpected dtype {array.dtype}")
         array = array if self.dtype is None else array.astype(self.dtype)
         if self.allow_empty and not array.size:
             return array
-        array = self._check_shape(array, [None if name is None else len(values[name]) for name in self.shape])
-        self._check_values(array, values)
-        return array
-
-    def _valid_kinds(self) -> str:
-        return "biufU" if self.dtype is None else "i" if np.dtype(self.dtype).kind == "i" else "if"
-
-    def _check_shape(self, array: np.ndarray, expected: Sequence[int | None]) -> np.ndarray:
+        expected = [None if name is None else len(values[name]) for name in self.shape]
         if not array.size:
-            return array.reshape([n or 0 for n in expected])  # JSON does not store the shape of an empty array
-        if array.ndim != len(expected) or any(
-            n is not None and n != m for n, m in zip(expected, array.shape, strict=True)
-        ):
+            array = array.reshape([n or 0 for n in expected])  # JSON does not store the shape of an empty array
+        elif array.ndim != len(expected) or any(n not in (None, m) for n, m in zip(expected, array.shape, strict=True)):
             raise ValueError(f"unexpected shape {array.shape}")
-        return array
-
-    def _check_values(self, array: np.ndarray, values: PlainValues) -> None:
         if array.dtype.kind == "f" and not (np.isnan(array) & self.allow_nan | np.isfinite(array)).all():
             raise ValueError("non-finite values")
-        if self.index_into is None:
-            return
-        if ((array < self.minimum) | (array >= len(values[self.index_into]))).any():
-            raise ValueError("index out of range")
-        if self.minimum == 0 and len(np.unique(array)) != array.size:
-            raise ValueError("duplicate index")
+        if self.index_into is not None:
+            if ((array < self.minimum) | (array >= len(values[self.index_into]))).any():
+                raise ValueError("index out of range")
+            if self.minimum == 0 and len(np.unique(array)) != array.size:
+                raise ValueError("duplicate index")
+        return array
 
 
 def array_field(dtype: Any = None, shape: Sequence[str | None] = (None,), **options: Any) -> Any:
@@ -164,7 +153,8 @@ def from_plain(cls: type[T], plain: Any) -> T:
     if not isinstance(plain, Mapping):
         raise ValueError(f"This is not a {name} of belief-fs: expected a mapping, got a {type(plain).__name__}.")
     declared: dict[str, Field[Any]] = {f.name: f for f in fields(cls)}  # type: ignore[arg-type]
-    required = ["format", *(n for n, f in declared.items() if not _is_optional(f)), "checksum"]
+    is_required = {n: f.default is MISSING and f.default_factory is MISSING for n, f in declared.items()}
+    required = ["format", *(n for n in declared if is_required[n]), "checksum"]
     if "format" in plain and plain["format"] != FORMAT:
         raise ValueError(
             f"This {name} has format {_shorten(plain['format'])}, but this version of belief reads format {FORMAT}:"
@@ -173,37 +163,31 @@ def from_plain(cls: type[T], plain: Any) -> T:
     missing = [n for n in required if n not in plain]
     if missing:
         raise ValueError(f"This is not a {name} of belief-fs. It lacks {', '.join(missing)}.")
-    values = {n: _read_field(f, plain, name) for n, f in declared.items() if n in plain}
+    values: dict[str, Any] = {}
+    for n in (n for n in declared if n in plain):
+        try:
+            values[n] = declared[n].metadata["read"](plain[n], plain)
+        except INVALID as error:
+            why = " ".join(str(error).split())[:200]
+            raise ValueError(f"This {name} was edited or damaged: {n} is invalid ({why}). Save it again.") from None
     if plain["checksum"] != compute_checksum(cls, plain):
         raise ValueError(f"This {name} was edited or damaged: its checksum does not match. Save it again.")
     return cls(**values)
-
-
-def _read_field(f: Field[Any], plain: PlainValues, name: str) -> Any:
-    try:
-        return f.metadata["read"](plain[f.name], plain)
-    except INVALID as error:
-        why = " ".join(str(error).split())[:200]
-        raise ValueError(f"This {name} was edited or damaged: {f.name} is invalid ({why}). Save it again.") from None
-
-
-def _is_optional(f: Field[Any]) -> bool:
-    return f.default is not MISSING or f.default_factory is not MISSING
 
 
 def compute_checksum(cls: Any, values: PlainValues) -> str:
     """Return the checksum of the fields that are declared as checked. The order of the keys does not matter."""
     checksum = hashlib.sha256()
     for f in fields(cls):
-        if f.name in values and f.metadata["checked"]:
-            checksum.update(f.name.encode() + _to_bytes(f, values[f.name]))
+        if f.name not in values or not f.metadata["checked"]:
+            continue
+        value, dtype = values[f.name], getattr(f.metadata["read"], "dtype", None)
+        if dtype is None:
+            plain = json.loads(json.dumps(value, default=str, skipkeys=True))
+            contents = json.dumps(plain, sort_keys=True).encode()
+        else:
+            numbers = np.array(value, dtype)
+            unified = np.where(numbers == numbers, numbers, np.nan)  # there are several bit patterns for NaN
+            contents = str(numbers.shape if numbers.size else 0).encode() + unified.tobytes()
+        checksum.update(f.name.encode() + contents)
     return checksum.hexdigest()
-
-
-def _to_bytes(f: Field[Any], value: Any) -> bytes:
-    dtype = getattr(f.metadata["read"], "dtype", None)
-    if dtype is None:
-        plain = json.loads(json.dumps(value, default=str, skipkeys=True))
-        return json.dumps(plain, sort_keys=True).encode()
-    numbers = np.array(value, dtype)
-    return str(numbers.shape if numbers.size else 0).encode() + np.where(numbers == numbers, numbers, np.nan).tobytes()

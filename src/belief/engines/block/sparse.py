@@ -113,7 +113,8 @@ class NonZeros:
         np.add.at(groups, known.feature, known.groups)
         zeros = Levels(feature, np.zeros(len(feature)), self.m - count[feature], self.group_rows[:n] - groups[feature])
         some = zeros.count > 0
-        return known.merge(Levels(zeros.feature[some], zeros.value[some], zeros.count[some], zeros.groups[some]))
+        zeros = Levels(zeros.feature[some], zeros.value[some], zeros.count[some], zeros.groups[some])
+        return Levels.merged([known, zeros])
 
     def summary(self) -> Summary:
         F, m, n = len(self.m2), self.m, self.nonzero

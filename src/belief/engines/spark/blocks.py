@@ -17,7 +17,7 @@ from belief.engines.spark.wire import unpack
 from belief.kernels.dense import gather
 from belief.method.arrays import Array
 from belief.method.summary import Summary
-from belief.method.targets import REGRESSION, Classes, Target, rank_value_counts
+from belief.method.targets import REGRESSION, Classes, Target, make_numeric_target
 
 MAX_SPARSE_DENSITY = 0.25  # tables with sparse rows are kept sparse below this share of non-zero values
 Matrix = Any  # a C-ordered float array or a CSR matrix
@@ -216,7 +216,7 @@ def _read_target(blocks: Sequence[BlockInfo], spec: TableSpec) -> tuple[Target, 
     labels.n_rows = sum(x.rows for x in blocks)  # each distinct label stands for several rows
     counts = np.concatenate([x.about["counts"] for x in blocks])
     if (labels.infer_task() if spec.task == "auto" else spec.task) == REGRESSION:
-        return rank_value_counts(labels.to_numbers(), counts)
+        return make_numeric_target(labels.to_numbers(), counts)
     names, codes = labels.encode_classes()
     return Classes(names, np.bincount(codes, counts, len(names)).astype(np.int64)), codes.astype(np.int32)
 

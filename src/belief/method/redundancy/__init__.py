@@ -4,7 +4,7 @@
 """
 
 from belief.method.redundancy.agreement import Agreement
-from belief.method.redundancy.base import Measure, RelevanceOnly, Rule
+from belief.method.redundancy.base import Measure, Rule
 from belief.method.redundancy.mcr import MCR
 
 MEASURES: dict[str, type[Measure]] = {"agreement": Agreement, "mcr": MCR}
@@ -12,4 +12,4 @@ MEASURES: dict[str, type[Measure]] = {"agreement": Agreement, "mcr": MCR}
 
 def make_rule(redundancy: str | None, theta: float | str) -> Rule:
     """Return the rule by which features are selected with a redundancy measure; with None, redundancy is ignored."""
-    return RelevanceOnly() if redundancy is None else MEASURES[redundancy].make_rule(theta)
+    return Rule() if redundancy is None else MEASURES[redundancy].make_rule(theta)

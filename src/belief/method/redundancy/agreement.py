@@ -16,7 +16,7 @@ import numpy as np
 
 from belief.method.arrays import Array
 from belief.method.partials import Joint, Pairs
-from belief.method.redundancy.base import Evidence, Presentation
+from belief.method.redundancy.base import Evidence, Measure, Presentation, Rule
 from belief.method.redundancy.collisions import Collisions
 from belief.method.relevance import SUM_ROUNDING
 
@@ -26,7 +26,7 @@ NEGLIGIBLE_LOSS = 0.05  # features that lose no more than this share of their re
 
 
 @dataclass(frozen=True)
-class UniqueShareRule:
+class UniqueShareRule(Rule):
     """The selection rule of agreement: the score is relevance times unique share.
 
     J(X_i) = w⁺(X_i)·(1 - θ·max_{X_j in S} R[j, i]), with w⁺ the relevance, S the selected features and R the agreement.
@@ -68,9 +68,6 @@ class UniqueShareRule:
     def score_next(self, relevance: float, redundancy: Array) -> float:
         return float(relevance * (1.0 - self.theta * redundancy.max(initial=0.0)))
 
-    def growth_rule(self) -> UniqueShareRule:
-        return self
-
     def describe_loss(self, feature: str, redundancy: float, relevance: float, score: float) -> str | None:
         if relevance <= 0 or score / relevance >= 1.0 - NEGLIGIBLE_LOSS:
             return None
@@ -78,7 +75,7 @@ class UniqueShareRule:
         return f"{partly}redundant with {feature!r} ({redundancy:.2f})"
 
 
-class Agreement:
+class Agreement(Measure):
     """The agreement R between features, measured when it is needed.
 
     R has a line for each feature that is selected or may soon be selected, and a column for each feature of the pool,
@@ -87,7 +84,6 @@ class Agreement:
 
     doc: ClassVar[str] = "their agreement"
     theta_doc: ClassVar[str] = "a number up to 1 for agreement ('auto': 1)"
-    needs_collision_rates: ClassVar[bool] = False
 
     @staticmethod
     def make_rule(theta: float | str) -> UniqueShareRule:
@@ -101,26 +97,16 @@ class Agreement:
     def collisions(kappa: float) -> Collisions:
         return Collisions(kappa, by="rate")
 
-    @staticmethod
-    def required_bytes(n_selected: int, n_watched: int, n_features: int) -> int:
-        return 0
-
     def __init__(self, evidence: Evidence, pool: Array) -> None:
-        self._evidence = evidence
+        super().__init__(evidence, pool)
         self._counted = count_mutual_once(evidence.batches, evidence.all_pairs)
-        self.column = np.full(evidence.n_features, -1, np.int32)
-        self.pool = np.zeros(0, np.int64)
         self._line: dict[int, int] = {}  # feature -> its line of R
         self.R = np.zeros((0, 0))
         self._measure_lines(pool[:FIRST_LINES])
         self.extend(pool)
 
-    def extend(self, features: Array) -> None:
-        new = np.sort(features[self.column[features] < 0])
-        if len(new):
-            self.column[new] = len(self.pool) + np.arange(len(new))
-            self.pool = np.concatenate([self.pool, new])
-            self.R = np.hstack([self.R, self._measure(np.array(list(self._line), np.int64), new)])
+    def add_columns(self, new: Array) -> None:
+        self.R = np.hstack([self.R, self._measure(np.array(list(self._line), np.int64), new)])
 
     def row(self, feature: int, likely: Array) -> Array:
         if feature not in self._line:
@@ -137,7 +123,7 @@ class Agreement:
     def _measure(self, lines: Array, columns: Array) -> Array:
         if not len(lines) or not len(columns):
             return np.zeros((len(lines), len(columns)))
-        found = self._evidence.joint([(pairs, lines) for pairs, _ in self._counted], columns)
+        found = self.evidence.joint([(pairs, lines) for pairs, _ in self._counted], columns)
         repeated = [sums for sums, (_, times) in zip(found, self._counted, strict=True) for _ in range(times)]
         return compute_correlation(reduce(Joint.merge, repeated))
 
@@ -146,9 +132,6 @@ class Agreement:
         self._measure_lines(np.array([j for j in features.tolist() if j not in self._line], np.int64))
         lines = np.array([self._line[j] for j in features.tolist()], np.int64)
         return self.R[lines[:, None], self.column[features]]
-
-    def lower_bounds(self, features: Array, others: Array) -> None:
-        """Return None, because no bound is cheaper to compute than the agreement itself."""
 
 
 def count_mutual_once(batches: Sequence[Pairs], all_pairs: Pairs) -> list[tuple[Pairs, int]]:

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
 from belief.method.arrays import Array
 from belief.method.partials import Joint, Pairs, Tally
 from belief.method.redundancy.collisions import Collisions, Watch
-from belief.method.relevance import normalise_min_max
 
 
 @dataclass(frozen=True)
@@ -50,76 +49,89 @@ class Presentation:
     redundancy_caption: str = ""  # caption of that heat map
 
 
-class Rule(Protocol):
-    """The interface of a selection rule: how relevance and redundancy give the score of a feature.
+@dataclass(frozen=True)
+class Rule:
+    """A selection rule: how relevance and redundancy give the score of a feature.
 
-    A score must not rise when redundancy grows.
+    This base class is the rule without redundancy (`redundancy=None`): the score J is the relevance. The scores of
+    other rules must not rise when redundancy grows.
     """
 
-    initial: ClassVar[float]  # the accumulated redundancy of a feature before anything is selected
-    least: ClassVar[float]  # the smallest possible score; -inf if scores have no lower limit
-    ties_by_weight: ClassVar[bool]  # whether ties go to the larger w; otherwise, they go to the smaller index
+    initial: ClassVar[float] = 0.0  # the accumulated redundancy of a feature before anything is selected
+    least: ClassVar[float] = 0.0  # the smallest possible score; -inf if scores have no lower limit
+    ties_by_weight: ClassVar[bool] = False  # whether ties go to the larger w; otherwise, they go to the smaller index
     # features with a redundancy above this can replace each other, and "auto" selects only one of them; or None
-    max_redundancy: ClassVar[float | None]
-    presentation: ClassVar[Presentation]
+    max_redundancy: ClassVar[float | None] = None
+    presentation: ClassVar[Presentation] = Presentation(name="", has_unique_share=False, has_absolute_scale=False)
 
     def relevance_scale(self, w: Array) -> tuple[float, float]:
         """Return the weight with a relevance of 0, and its difference from the weight with a relevance of 1.
 
         `w` are the weights of the non-constant features.
         """
+        return (float(w.min()), float(np.ptp(w))) if len(w) else (np.inf, 0.0)
 
     def normalise(self, w: Array, constant: Array) -> Array:
-        """Return the relevance of every feature, in [0, 1]; constant features have 0."""
+        """Return the relevance of every feature, in [0, 1]; constant features have 0.
+
+        Here, the weights of the other features are scaled to this range; if all are equal, all features have 0.
+        """
+        out = np.zeros_like(w)
+        live = w[~constant]
+        if len(live) and np.ptp(live) > 1e-9 * np.abs(live).max():
+            out[~constant] = (live - live.min()) / np.ptp(live)
+        return out
 
     def accumulate(self, accumulated: Array, redundancy: Array) -> Array:
         """Return the accumulated redundancy of features, updated after another feature has been selected.
 
         `redundancy` is the redundancy of each feature with the newly selected one.
         """
+        return accumulated
 
     def score(self, relevance: Array, accumulated: Array, n_selected: int) -> Array:
         """Return the scores J of features, given their relevance and accumulated redundancy.
 
         `n_selected` features are selected already.
         """
+        return relevance
 
     def score_next(self, relevance: float, redundancy: Array) -> float:
         """Return the score J of one feature, given its redundancy with each selected feature."""
+        return float(relevance)
 
     def growth_rule(self) -> Rule:
         """Return the rule for the simulated selections that decide whether the sample grows.
 
         Its scores must not be negative, because they are summed up.
         """
+        return self
 
     def describe_loss(self, feature: str, redundancy: float, relevance: float, score: float) -> str | None:
         """Return a text that says why redundancy lowers the score of a feature, such as "redundant with 'x' (0.98)".
 
-        Return None if the score is hardly lower.
-
-        Parameters
-        ----------
-        feature : str
-            The name of the selected feature with which the described feature is most redundant.
-        redundancy : float
-            The redundancy of the described feature with that feature.
-        relevance, score : float
-            The relevance and the score J of the described feature.
+        Return None if the score is hardly lower. `redundancy` is the redundancy with `feature`, the name of the
+        selected feature with which the described feature is most redundant. `relevance` and `score` are the relevance
+        and the score J of the described feature.
         """
+        return None
 
 
-class Measure(Protocol):
-    """The interface of a redundancy measure, which holds the redundancy of the features in a growing pool."""
+class Measure:
+    """A redundancy measure, which holds the redundancy of the features in a growing pool.
+
+    This base class manages the pool.
+    """
 
     doc: ClassVar[str]  # for the documentation of settings: a phrase that names the measure
     theta_doc: ClassVar[str]  # for the documentation of settings: a phrase that says what theta means for the measure
-    needs_collision_rates: ClassVar[bool]  # whether it needs Σ cr of every feature over all pairs
-    pool: Array
-    column: Array  # feature -> its column in the pool, -1 for features outside
+    needs_collision_rates: ClassVar[bool] = False  # whether it needs Σ cr of every feature over all pairs
 
     def __init__(self, evidence: Evidence, pool: Array) -> None:
-        """Measure the redundancy of the features of the pool."""
+        """Measure the redundancy of the features of the pool; subclasses do so after calling this method."""
+        self.evidence = evidence
+        self.pool = np.zeros(0, np.int64)
+        self.column = np.full(evidence.n_features, -1, np.int32)  # feature -> its column in the pool, -1 outside
 
     @staticmethod
     def make_rule(theta: float | str) -> Rule:
@@ -127,65 +139,44 @@ class Measure(Protocol):
 
         Raise a ValueError if the measure does not allow this θ.
         """
+        raise NotImplementedError
 
     @staticmethod
     def collisions(kappa: float) -> Collisions:
         """Return the settings of collision rates and joint sums for this measure; rates below κ count as 0."""
+        raise NotImplementedError
 
     @staticmethod
     def required_bytes(n_selected: int, n_watched: int, n_features: int) -> int:
         """Return the least memory that the measure needs, in bytes; 0 if it can work in portions."""
+        return 0
 
     def extend(self, features: Array) -> None:
         """Add features to the pool."""
+        new = np.sort(features[self.column[features] < 0])
+        if len(new):
+            self.column[new] = len(self.pool) + np.arange(len(new))
+            self.pool = np.concatenate([self.pool, new])
+            self.add_columns(new)
+
+    def add_columns(self, new: Array) -> None:
+        """Measure the redundancy of features that have just been added to the pool."""
+        raise NotImplementedError
 
     def row(self, feature: int, likely: Array) -> Array:
         """Return the redundancy of a feature with each feature of the pool.
 
         `likely` are the features whose redundancy may be requested next; it is measured in the same pass.
         """
+        raise NotImplementedError
 
     def matrix(self, features: Array) -> Array:
         """Return the redundancy of these features with each other, (features, features)."""
+        raise NotImplementedError
 
     def lower_bounds(self, features: Array, others: Array) -> Array | None:
         """Return lower bounds of the redundancy of `features` (lines) with `others` (columns).
 
         Return None if the measure has no bound that is cheap to compute.
         """
-
-
-@dataclass(frozen=True)
-class RelevanceOnly:
-    """The selection rule without redundancy (`redundancy=None`): the score J is the relevance."""
-
-    initial: ClassVar[float] = 0.0
-    least: ClassVar[float] = 0.0
-    ties_by_weight: ClassVar[bool] = False
-    max_redundancy: ClassVar[float | None] = None
-    presentation: ClassVar[Presentation] = Presentation(
-        name="",
-        has_unique_share=False,
-        has_absolute_scale=False,
-    )
-
-    def relevance_scale(self, w: Array) -> tuple[float, float]:
-        return (float(w.min()), float(np.ptp(w))) if len(w) else (np.inf, 0.0)
-
-    def normalise(self, w: Array, constant: Array) -> Array:
-        return normalise_min_max(w, constant)
-
-    def accumulate(self, accumulated: Array, redundancy: Array) -> Array:
-        return accumulated
-
-    def score(self, relevance: Array, accumulated: Array, n_selected: int) -> Array:
-        return relevance
-
-    def score_next(self, relevance: float, redundancy: Array) -> float:
-        return float(relevance)
-
-    def growth_rule(self) -> Rule:
-        return self
-
-    def describe_loss(self, feature: str, redundancy: float, relevance: float, score: float) -> str | None:
         return None

@@ -8,16 +8,15 @@ from typing import ClassVar
 import numpy as np
 
 from belief.method.arrays import Array
-from belief.method.partials import Joint
 from belief.method.redundancy.agreement import UniqueShareRule
-from belief.method.redundancy.base import Evidence, Presentation, RelevanceOnly
+from belief.method.redundancy.base import Evidence, Measure, Presentation, Rule
 from belief.method.redundancy.collisions import Collisions
 
 I_ROUNDING = 1e-13  # bits: an I_α below this is the rounding of 0
 
 
 @dataclass(frozen=True)
-class SubtractionRule(RelevanceOnly):
+class SubtractionRule(Rule):
     """The selection rule of mCR: the score is the relevance minus the redundancy with the selected features.
 
     J(X_i) = w(X_i) - θ·Σ_{X_j in S} I_α(X_j; X_i), with w min-max normalised, S the selected features, and θ = 1/|S|
@@ -60,7 +59,7 @@ class SubtractionRule(RelevanceOnly):
         return f"redundant with {feature!r} (mCR subtracts {lost:.2f} in all)" if lost > 0 else None
 
 
-class MCR:
+class MCR(Measure):
     """The redundancy mCR (I_α of the paper) between features, measured when it is needed.
 
     The features with the largest w after each batch are watched (section 5 of method.md): their redundancy with all
@@ -87,49 +86,32 @@ class MCR:
         return 16 * n_watched * max(n_watched, min(n_features, 2 * n_selected))
 
     def __init__(self, evidence: Evidence, pool: Array) -> None:
+        super().__init__(evidence, pool)
         tally, batches = evidence.tally, evidence.batches
-        n_features = evidence.n_features
-        self.PC = tally.mean_rates
+        # PC, the mean collision rate of each feature over the pairs in which both values are present
+        self.PC = tally.rates / np.maximum(tally.unweighted if tally.unweighted.size else tally.present, 1)
         # a batch uses the watch list made before it; a single batch uses its own
         self.watches = list(zip(batches[1:] or batches, evidence.watch_lists, strict=False))
-        self._evidence = evidence
         self.watched = np.unique(np.concatenate([watched for _, watched in self.watches]))
-        self.line = np.full(n_features, -1, np.int32)  # feature -> its line
+        self.line = np.full(evidence.n_features, -1, np.int32)  # feature -> its line
         self.line[self.watched] = np.arange(len(self.watched))
-        self.column = np.full(n_features, -1, np.int32)
-        self.pool = np.zeros(0, np.int64)
         self.joint, self.pairs = np.zeros((len(self.watched), 0)), np.zeros((len(self.watched), 0))
         self.extend(np.union1d(self.watched, pool))
         self.low, self.high = self._find_extremes()
 
-    def extend(self, features: Array) -> None:
-        new = np.sort(features[self.column[features] < 0])
-        if not len(new):
-            return
-        self.column[new] = len(self.pool) + np.arange(len(new))
-        self.pool = np.concatenate([self.pool, new])
+    def add_columns(self, new: Array) -> None:
         joint, pairs = np.zeros((len(self.watched), len(new))), np.zeros((len(self.watched), len(new)))
-        for (_, watched), seen in zip(self.watches, self._evidence.joint(self.watches, new), strict=True):
+        for (_, watched), seen in zip(self.watches, self.evidence.joint(self.watches, new), strict=True):
             lines = self.line[watched]
             joint[lines] += seen.joint
             pairs[lines] += seen.pairs
-            self._add_mirrored(watched, new, seen, joint, pairs)
+            # joint sums are symmetric, so the sum of (i, j) also counts for (j, i) if j was watched in other batches
+            others, at, _ = np.intersect1d(new, np.setdiff1d(self.watched, watched), return_indices=True)
+            if len(others):
+                cells = np.ix_(self.line[others], np.searchsorted(new, watched))
+                joint[cells] += seen.joint[:, at].T
+                pairs[cells] += seen.pairs[:, at].T
         self.joint, self.pairs = np.hstack([self.joint, joint]), np.hstack([self.pairs, pairs])
-
-    def _add_mirrored(self, watched: Array, new: Array, seen: Joint, joint: Array, pairs: Array) -> None:
-        """Add the joint sums of a batch, mirrored, to the lines of features that were watched in other batches.
-
-        Joint sums are symmetric: the sum of features (i, j) also counts for (j, i).
-        """
-        others = np.setdiff1d(self.watched, watched)
-        at = np.searchsorted(new, others)
-        here = at < len(new)
-        here[here] = new[at[here]] == others[here]
-        others, at = others[here], at[here]
-        if len(others):
-            cells = np.ix_(self.line[others], np.searchsorted(new, watched))
-            joint[cells] += seen.joint[:, at].T
-            pairs[cells] += seen.pairs[:, at].T
 
     def joint_with_pool(self, i: int) -> tuple[Array, Array]:
         """Return the joint collisions of feature i with each feature of the pool, and the number of pairs counted."""
@@ -196,7 +178,7 @@ class MCR:
         joint, pairs = np.zeros((len(features), len(others))), np.zeros(len(features))
         is_watched = [np.isin(features, watched) for _, watched in self.watches]
         watches = [(batch, features[mask]) for (batch, _), mask in zip(self.watches, is_watched, strict=True)]
-        floors = self._evidence.joint_floor(watches, others)
+        floors = self.evidence.joint_floor(watches, others)
         for mask, (batch, _), floor in zip(is_watched, watches, floors, strict=True):
             joint[mask] += floor
             pairs[mask] += len(batch)
