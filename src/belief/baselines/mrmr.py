@@ -15,19 +15,20 @@ import numpy as np
 
 from belief._utils.validation import is_count, one_of
 from belief.baselines.base import Baseline, make_data_check, require_dense
-from belief.baselines.information import information
 from belief.data.labels import read_labels
 from belief.data.table import open_table
 from belief.engines.block.dense import DenseEngine
 from belief.engines.block.threads import spans
 from belief.engines.checks import check_resources
 from belief.engines.resources import Resources
+from belief.kernels.compiling import kernel
 from belief.method.arrays import Array
 from belief.method.selection import Selection
 from belief.method.settings import Settings
 from belief.method.targets import CLASSIFICATION, make_class_target
 
 CHUNK = 64  # columns that are read or measured at once
+MAX_TABLE_CELLS = 2**16  # for larger contingency tables, the rows are sorted and counted
 
 
 def mrmr(relevance: Array, redundancy_of: Callable[[int], Array], n: int, form: str = "difference") -> Selection:
@@ -72,26 +73,19 @@ def mrmr(relevance: Array, redundancy_of: Callable[[int], Array], n: int, form: 
     for _ in range(min(n, int(left.sum()))):
         if selected:
             total += redundancy_of(selected[-1])
-        score = _score(relevance, total / len(selected), form) if selected else relevance
-        best = _best(score, relevance, left)
+        score, features = relevance, np.flatnonzero(left)
+        if selected and form == "difference":
+            score = relevance - total / len(selected)
+        elif selected:
+            unknown, redundancy = np.where(relevance > 0, np.inf, 0.0), total / len(selected)
+            score = np.divide(relevance, redundancy, out=unknown, where=redundancy > 0)
+        rounded = np.round(score[features], 10)
+        ties = features[rounded == rounded.max()]
+        best = int(ties[np.argmax(np.round(relevance[ties], 10))])
         selected.append(best)
         scores.append(float(score[best]))
         left[best] = False
     return Selection(np.array(selected, np.int64), np.array(scores))
-
-
-def _score(relevance: Array, redundancy: Array, form: str) -> Array:
-    if form == "difference":
-        return relevance - redundancy
-    unknown = np.where(relevance > 0, np.inf, 0.0)
-    return np.divide(relevance, redundancy, out=unknown, where=redundancy > 0)
-
-
-def _best(score: Array, relevance: Array, left: Array) -> int:
-    features = np.flatnonzero(left)
-    rounded = np.round(score[features], 10)
-    ties = features[rounded == rounded.max()]
-    return int(ties[np.argmax(np.round(relevance[ties], 10))])
 
 
 class MRMR(Baseline):
@@ -273,3 +267,57 @@ def encode_levels(x: Array, bins: int | None, strategy: str = "quantile") -> Arr
     used = np.bincount(codes) > 0
     level = np.cumsum(used) - 1
     return level.astype(np.uint8 if level[-1] < 256 else np.int32)[codes]
+
+
+@kernel()
+def information(codes: Array, levels: Array, target: Array, n_target: int, out: Array) -> None:
+    """Compute the mutual information of each feature with the target, in nats, and write it to `out`.
+
+    I(X; Y) = H(X) + H(Y) - H(X, Y), with the entropies H = log m - Σ n·log n / m, where n are the counts of the levels
+    in m rows.
+
+    Parameters
+    ----------
+    codes : array of shape (features, rows): the level of each value, from 0
+    levels : the number of levels of each feature
+    target : the level of the target in each row
+    n_target : the number of levels of the target
+    """
+    m = len(target)
+    nlogn = np.zeros(m + 1)
+    for n in range(2, m + 1):
+        nlogn[n] = n * np.log(n)
+    of_target = np.zeros(n_target, np.int64)
+    for r in range(m):
+        of_target[target[r]] += 1
+    total_target = nlogn[of_target].sum()
+    for j in range(len(codes)):
+        size = levels[j] * n_target
+        total, joint = 0.0, 0.0
+        if size <= max(MAX_TABLE_CELLS, m):
+            table = np.zeros((levels[j], n_target), np.int64)
+            for r in range(m):
+                table[codes[j, r], target[r]] += 1
+            for v in range(levels[j]):
+                total += nlogn[table[v].sum()]
+                for t in range(n_target):
+                    joint += nlogn[table[v, t]]
+        else:
+            cells = np.empty(m, np.int64)
+            for r in range(m):
+                cells[r] = np.int64(codes[j, r]) * n_target + target[r]
+            cells.sort()
+            joint = _runs(cells, nlogn)
+            total = _runs(cells // n_target, nlogn)
+        out[j] = max(0.0, np.log(m) + (joint - total - total_target) / m)
+
+
+@kernel()
+def _runs(values: Array, nlogn: Array) -> float:
+    """Return Σ n·log n over the runs of equal values, where n is the length of a run."""
+    total, start = 0.0, 0
+    for r in range(1, len(values) + 1):
+        if r == len(values) or values[r] != values[start]:
+            total += nlogn[r - start]
+            start = r
+    return total

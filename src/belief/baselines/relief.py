@@ -42,13 +42,11 @@ MAX_PAIR_BYTES = 2**27  # memory for the differences of pairs, which are squared
 class BothClasses(Classes):
     """A target of classes. Pairs are summed separately for each class of the query and each class of the neighbour."""
 
+    coupled = False
+
     @property
     def n_kinds(self) -> int:
         return len(self.counts) ** 2
-
-    @property
-    def coupled(self) -> bool:
-        return False
 
     def assign_kinds(self, query: Array, neighbour: Array) -> tuple[Array, None]:
         return (len(self.counts) * query + neighbour).astype(np.int64), None
@@ -184,7 +182,6 @@ class _Neighbourhood(Baseline):
         raise NotImplementedError
 
     def _choose(self, table: Table, targets: Array, settings: Settings, W: Array, constant: Array) -> Selection:
-        """Return the non-constant features with the largest weights."""
         best = sort_by_weight(W, np.flatnonzero(~constant))[: settings.resolve_n_features(len(W))]
         return Selection(best, W[best])
 

@@ -11,7 +11,7 @@ predicted.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -72,7 +72,12 @@ class Benchmark:
         self.whole, self.names, self.n, self.deadline = whole, names, n, deadline
         self.allowed = self.remaining
         self.scoring_seconds = 0.0  # the longest time to score a fold so far
-        self.folds = list(_folds(whole))
+        with importing():
+            from sklearn.model_selection import KFold, StratifiedKFold
+        kind = StratifiedKFold if whole.task == CLASSIFICATION else KFold
+        shuffled = np.random.default_rng(whole.seed).permutation(len(whole.y))
+        parts = [(shuffled[train], shuffled[test]) for train, test in kind(FOLDS).split(shuffled, whole.y[shuffled])]
+        self.folds = [(whole.rows(train), whole.rows(test)) for train, test in parts]  # training and test part
 
     @property
     def remaining(self) -> float:
@@ -116,24 +121,22 @@ class Benchmark:
         size, before = FIRST_TRIAL, (0.0, 0.0)  # `before` is the work and the seconds of the last trial
         while True:
             rows, features = min(size[0], m), min(size[1], F)
-            took = self._trial(selector, train.rows(np.arange(rows)).columns(features))
+            part = train.rows(np.arange(rows)).columns(features)
+            n = min(self.n, features)
+            try:
+                took = _timed(selector, part, n)[1]
+                if took > MIN_TRIAL_SECONDS:  # repeat a slow selection, because the first may include compilation
+                    took = min(took, _timed(selector, part, n)[1])
+            except ValueError:
+                if (rows, features) == (m, F):
+                    raise
+                took = 0.0  # the part was too small for this selector
             done, whole = selector.work(rows, features), selector.work(m, F)
             is_late = self.remaining < (1 - MAX_TRIALS_SHARE) * self.allowed
             if before[0] and (took > MIN_TRIAL_SECONDS or done == whole or is_late):
                 more = max(0.0, took - before[1]) / max(done - before[0], 1.0) * (whole - done)
                 return (took + more) * (FOLDS + 1)
             size, before = (2 * size[0], 2 * size[1]), (done, took)
-
-    def _trial(self, selector: Selector, part: Part) -> float:
-        """Return the seconds of a selection. A slow one is repeated, because the first may include compilation."""
-        n = min(self.n, part.X.shape[1])
-        try:
-            took = _timed(selector, part, n)[1]
-            return took if took <= MIN_TRIAL_SECONDS else min(took, _timed(selector, part, n)[1])
-        except ValueError:
-            if part.X.shape == self.folds[0][0].X.shape:
-                raise
-            return 0.0  # the part was too small for this selector
 
     def measure(self, name: str, selector: Selector, predicted: float) -> Standing:
         """Run a selector in each fold and on all rows; return its scores, runtime and selected features."""
@@ -184,16 +187,6 @@ class Benchmark:
             if each * (len(scores) + 1) > MAX_BASELINE_SHARE * allowed:
                 break
         return _summary(scores)[0].tolist()
-
-
-def _folds(whole: Part) -> Iterator[tuple[Part, Part]]:
-    """Yield the training part and the test part of each fold; the rows are in random order."""
-    with importing():
-        from sklearn.model_selection import KFold, StratifiedKFold
-    kind = StratifiedKFold if whole.task == CLASSIFICATION else KFold
-    shuffled = np.random.default_rng(whole.seed).permutation(len(whole.y))
-    for train, test in kind(FOLDS).split(shuffled, whole.y[shuffled]):
-        yield whole.rows(shuffled[train]), whole.rows(shuffled[test])
 
 
 def _timed(selector: Selector, part: Part, n: int) -> tuple[Array, float]:

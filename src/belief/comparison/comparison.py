@@ -104,7 +104,7 @@ class Comparison:
     def jaccard(self) -> Array:
         """A matrix with the Jaccard similarity of the features of each two selectors, in the order of `standings`."""
         sizes = np.diag(self.common)
-        return np.asarray(self.common / (sizes[:, None] + sizes - self.common))
+        return self.common / (sizes[:, None] + sizes - self.common)
 
     @property
     def behind(self) -> Array:
@@ -145,22 +145,17 @@ class Comparison:
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
 
     def __repr__(self) -> str:
-        parts = [summarize(self), format_table(list_rows(self)), self._in_common(), *list_notes(self)]
-        return "\n\n".join(part for part in parts if part)
+        parts = [summarize(self), format_table(list_rows(self))]
+        if len(self.standings) > 2:
+            head = ["features in common", *(str(i) for i in range(1, len(self.standings) + 1))]
+            numbered = enumerate(zip(self.standings, self.common, strict=True), 1)
+            parts.append(format_table([head, *([f"{i} {s.selector}", *map(str, c)] for i, (s, c) in numbered)]))
+        return "\n\n".join([*parts, *list_notes(self)])
 
     def _repr_html_(self) -> str:
         from belief.report.templating import render_comparison_table
 
         return render_comparison_table(self) or f"<pre>{escape(repr(self))}</pre>"
-
-    def _in_common(self) -> str:
-        """Return a table, as text, of the number of features that each two selectors have in common."""
-        if len(self.standings) < 3:
-            return ""
-        head = ["features in common", *(str(i) for i in range(1, len(self.standings) + 1))]
-        numbered = enumerate(zip(self.standings, self.common, strict=True), 1)
-        lines = [[f"{i} {s.selector}", *map(str, c)] for i, (s, c) in numbered]
-        return format_table([head, *lines])
 
 
 def summarize(found: Comparison) -> str:
@@ -178,10 +173,14 @@ def summarize(found: Comparison) -> str:
 def list_rows(found: Comparison) -> list[list[str]]:
     """Return a table, as texts, of the selectors and the baseline; the first row contains the headings."""
     rows = [["selector", found.measure, "behind", "p", "seconds", "common", "selected"]]
-    for i, (s, c) in enumerate(zip(found.standings, _count_common(found), strict=True)):
+    selectors = [s.selector for s in found.standings]
+    common = found.common[selectors.index(OURS) if OURS in selectors else 0]  # with BELIEF, or else with the best
+    for i, (s, c) in enumerate(zip(found.standings, common, strict=True)):
         behind = _format_difference(*found.behind[i]) if i else ["", ""]
-        common = f"{c} of {found.n_selected}"
-        rows.append([s.selector, f"{s.score:.3f} ± {s.spread:.3f}", *behind, f"{s.seconds:.2f}", common, join_names(s)])
+        names = ", ".join(map(escape_controls, s.selected[:MAX_SHOWN_NAMES]))
+        names += ", ..." if len(s.selected) > MAX_SHOWN_NAMES else ""
+        in_common = f"{c} of {found.n_selected}"
+        rows.append([s.selector, f"{s.score:.3f} ± {s.spread:.3f}", *behind, f"{s.seconds:.2f}", in_common, names])
     if found.all_features:
         mean, spread = np.mean(found.all_features), np.std(found.all_features, ddof=min(1, len(found.all_features) - 1))
         behind = _format_difference(*found.compare_with_best(found.all_features))
@@ -202,18 +201,3 @@ def list_notes(found: Comparison) -> list[str]:
     if 0 < len(found.all_features) < found.folds:
         notes.append(f"All features were scored in {len(found.all_features)} of {found.folds} folds, to save time.")
     return notes + [f"Skipped: {name}: {reason}." for name, reason in found.skipped.items()]
-
-
-def _count_common(found: Comparison) -> Array:
-    """Return the number of features that each selector has in common with BELIEF.
-
-    If BELIEF was not compared, the best selector takes its place.
-    """
-    names = [s.selector for s in found.standings]
-    return found.common[names.index(OURS) if OURS in names else 0]
-
-
-def join_names(standing: Standing) -> str:
-    """Join the names of the first selected features, with control characters escaped."""
-    more = ", ..." if len(standing.selected) > MAX_SHOWN_NAMES else ""
-    return ", ".join(map(escape_controls, standing.selected[:MAX_SHOWN_NAMES])) + more

@@ -168,8 +168,16 @@ def score_by_size(
         n = min(len(names), max(max_features, automatic))
         benchmark = Benchmark(whole, names, n, start + seconds)
         all_features = benchmark.score_all_features()
-        sizes = {*np.geomspace(1, n, min(n, N_SIZES)).round().astype(int).tolist(), automatic}
-        scores = _score_folds(benchmark, sorted(sizes), automatic)
+        sizes = sorted({*np.geomspace(1, n, min(n, N_SIZES)).round().astype(int).tolist(), automatic})
+        scores: list[dict[int, float]] = []  # by size, for each fold
+        for train, test in benchmark.folds:
+            began = time.perf_counter()
+            selected = SELECTORS[OURS].choose(train, benchmark.n)
+            models = {size: score_features(train, test, selected[:size]) for size in sizes}
+            scores.append({size: float(np.mean([*score.values()])) for size, score in models.items()})
+            left = FOLDS - len(scores)
+            if left and (time.perf_counter() - began) * left > benchmark.remaining:
+                sizes = sorted({*sizes[::2], automatic})  # if time is short, later folds have fewer sizes
     means = {size: np.array([fold[size] for fold in scores]) for size in scores[-1]}
     return SizeCurve(
         sizes=[*means],
@@ -183,20 +191,3 @@ def score_by_size(
         task=whole.task,
         seconds=time.perf_counter() - start,
     )
-
-
-def _score_folds(benchmark: Benchmark, sizes: list[int], automatic: int) -> list[dict[int, float]]:
-    """Return, for each fold, a mapping from numbers of features to the mean score of the models.
-
-    If time is short, later folds contain fewer numbers of features.
-    """
-    found = []
-    for fold, (train, test) in enumerate(benchmark.folds):
-        began = time.perf_counter()
-        selected = SELECTORS[OURS].choose(train, benchmark.n)
-        models = {size: score_features(train, test, selected[:size]) for size in sizes}
-        found.append({size: float(np.mean([*score.values()])) for size, score in models.items()})
-        left = FOLDS - fold - 1
-        if left and (time.perf_counter() - began) * left > benchmark.remaining:
-            sizes = sorted({*sizes[::2], automatic})
-    return found

@@ -37,18 +37,22 @@ class Encoding:
         median = np.array([np.median(x) if len(x := c[~np.isnan(c)]) else 0.0 for c in X.T])
         filled = np.where(np.isnan(X), median, X)
         scale = filled.std(axis=0)
-        levels = [_frequent(c) if d else np.zeros(0) for c, d in zip(X.T, discrete, strict=True)]
+        levels = [np.zeros(0)] * len(features)
+        for j in np.flatnonzero(discrete).tolist():
+            values, counts = np.unique(code_missing(X[:, j]), return_counts=True)
+            levels[j] = values[np.argsort(-counts, kind="stable")[:MAX_LEVELS]]
         return cls(features, median, filled.mean(axis=0), np.where(scale > 0, scale, 1.0), levels)
 
     def __call__(self, X: Array) -> Array:
         """Encode rows; return the encoded columns."""
-        columns = [self._columns(X[:, j], i) for i, j in enumerate(self.features)]
+        columns = []
+        for i, x in enumerate(X[:, self.features].T):
+            if len(self.levels[i]):
+                columns.append((code_missing(x)[:, None] == self.levels[i]).astype(np.float64))
+            else:
+                filled = np.where(np.isnan(x), self.median[i], x)
+                columns.append(((filled - self.mean[i]) / self.scale[i])[:, None])
         return np.concatenate(columns, axis=1)
-
-    def _columns(self, x: Array, i: int) -> Array:
-        if len(self.levels[i]):
-            return (code_missing(x)[:, None] == self.levels[i]).astype(np.float64)
-        return ((np.where(np.isnan(x), self.median[i], x) - self.mean[i]) / self.scale[i])[:, None]
 
     @property
     def feature(self) -> Array:
@@ -59,8 +63,3 @@ class Encoding:
 def code_missing(codes: Array) -> Array:
     """Replace missing values by the code -1, which is not the code of any level."""
     return np.where(np.isnan(codes), -1.0, codes)
-
-
-def _frequent(codes: Array) -> Array:
-    values, counts = np.unique(code_missing(codes), return_counts=True)
-    return values[np.argsort(-counts, kind="stable")[:MAX_LEVELS]]

@@ -49,7 +49,7 @@ def sample_rows(
         target, codes = labels.target()
         ids = choose_rows(np.arange(n_rows), count_rows(F), seed)
         y = (labels.to_numbers() if target.task == REGRESSION else codes)[ids]
-        values, discrete, names = _values(table.source, ids), table.discrete, table.names
+        values, discrete, names = _read_values(table.source, ids), table.discrete, table.names
     names = list(names or DefaultNames(values.shape[1]))
     # The classes are numbered again, because the sample may not contain rows of every class.
     y = y if target.task == REGRESSION else np.unique(y, return_inverse=True)[1]
@@ -76,8 +76,7 @@ def choose_rows(ids: Array, n_rows: int, seed: int) -> Array:
     return np.sort(ids[np.argpartition(keys, n_rows)[:n_rows]])
 
 
-def _values(source: Any, ids: Array) -> Array:
-    """Return the rows with these ids as float64."""
+def _read_values(source: Any, ids: Array) -> Array:
     if isinstance(source, SparseSource):
         starts = np.cumsum([0, *(block.shape[0] for block in source.blocks)])
         inside = [ids[(ids >= a) & (ids < b)] - a for a, b in pairwise(starts)]
@@ -85,19 +84,9 @@ def _values(source: Any, ids: Array) -> Array:
     return read_values(source, ids)
 
 
-def _read_stream(stream: Any, task: str, seed: int) -> tuple[Array, Array, Array, Target, int]:
+def _read_stream(stream: Stream, task: str, seed: int) -> tuple[Array, Array, Array, Target, int]:
     """Sample rows of files in one pass; return their values, target, discrete features and the number of rows."""
     labels = Labels(stream.target_name, task)
-    kept, ids = _sample_stream_rows(stream, labels, seed)
-    if not labels.n_rows:
-        raise ValueError("The files have no rows.")
-    target, codes = labels.target()
-    y = labels.to_numbers() if target.task == REGRESSION else codes
-    return kept, y[ids], stream.discrete, target, labels.n_rows
-
-
-def _sample_stream_rows(stream: Stream, labels: Labels, seed: int) -> tuple[Array, Array]:
-    """Return the rows of a stream with the smallest keys, and the ids of these rows."""
     kept, ids, first = np.zeros((0, 0)), np.zeros(0, np.int64), 0
     for block in stream.first_pass(labels):
         X = block.whole(map) if isinstance(block, Batch) else block
@@ -108,7 +97,11 @@ def _sample_stream_rows(stream: Stream, labels: Labels, seed: int) -> tuple[Arra
         new = new.toarray() if is_sparse(new) else new
         old = kept[np.isin(ids, stay)] if len(ids) else np.zeros((0, X.shape[1]))
         kept, ids = np.vstack([old, new.astype(np.float64)]), stay
-    return kept, ids
+    if not labels.n_rows:
+        raise ValueError("The files have no rows.")
+    target, codes = labels.target()
+    y = labels.to_numbers() if target.task == REGRESSION else codes
+    return kept, y[ids], stream.discrete, target, labels.n_rows
 
 
 def _check(rows: Part, names: list[str]) -> None:

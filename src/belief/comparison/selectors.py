@@ -91,12 +91,7 @@ def _baseline(kind: Any, part: Part, n: int, **settings: Any) -> Array:
     selector = kind(n, discrete_features=part.nominal, **settings)
     known = selector.get_params()
     given = {name: getattr(part, of) for name, of in (("random_state", "seed"), ("n_jobs", "n_jobs")) if name in known}
-    found: Array = selector.set_params(**given).fit(part.X, part.target).selected_
-    return found
-
-
-def _relieff(part: Part, n: int) -> Array:
-    return _baseline(ReliefF if part.task == CLASSIFICATION else RReliefF, part, n)
+    return selector.set_params(**given).fit(part.X, part.target).selected_
 
 
 def _f_test(part: Part, n: int) -> Array:
@@ -131,22 +126,19 @@ def _sparse_model(part: Part, n: int) -> Array:
 
     The penalty is the strongest of several with which at least n features have coefficients other than 0.
     """
-    encoding = Encoding.of(part.X, part.discrete)
-    X, score = encoding(part.X), np.zeros(0)
-    for C in (0.01, 0.1, 1.0, 10.0):
-        score = np.abs(_l1(part, C).fit(X, part.y).coef_).reshape(-1, X.shape[1]).max(axis=0)
-        if np.count_nonzero(merge_scores(encoding, score, np.maximum)) >= n:
-            break
-    return top_features(encoding, score, n)
-
-
-def _l1(part: Part, C: float) -> Any:
     with importing():
         from sklearn.linear_model import Lasso
         from sklearn.svm import LinearSVC
-    if part.task == REGRESSION:
-        return Lasso(alpha=0.01 * float(np.std(part.y)) / C)
-    return LinearSVC(C=C, penalty="l1", dual=False, random_state=part.seed, max_iter=300)
+    encoding = Encoding.of(part.X, part.discrete)
+    X, score = encoding(part.X), np.zeros(0)
+    for C in (0.01, 0.1, 1.0, 10.0):
+        model = LinearSVC(C=C, penalty="l1", dual=False, random_state=part.seed, max_iter=300)
+        if part.task == REGRESSION:
+            model = Lasso(alpha=0.01 * float(np.std(part.y)) / C)
+        score = np.abs(model.fit(X, part.y).coef_).reshape(-1, X.shape[1]).max(axis=0)
+        if np.count_nonzero(merge_scores(encoding, score, np.maximum)) >= n:
+            break
+    return top_features(encoding, score, n)
 
 
 def merge_scores(encoding: Encoding, scores: Array, merge: np.ufunc) -> Array:
@@ -155,7 +147,7 @@ def merge_scores(encoding: Encoding, scores: Array, merge: np.ufunc) -> Array:
     NaN, the score of constant columns, counts as -inf.
     """
     starts = np.flatnonzero(np.diff(encoding.feature, prepend=-1))
-    return np.asarray(merge.reduceat(np.nan_to_num(scores, nan=-np.inf, posinf=np.inf), starts))
+    return merge.reduceat(np.nan_to_num(scores, nan=-np.inf, posinf=np.inf), starts)
 
 
 def top_features(encoding: Encoding, scores: Array, n: int, merge: np.ufunc = np.maximum) -> Array:
@@ -169,7 +161,7 @@ def top_features(encoding: Encoding, scores: Array, n: int, merge: np.ufunc = np
 SELECTORS = {
     OURS: Selector(_belief, 1.6),
     "BELIEF (paper)": Selector(partial(_belief, **PAPER), 1.6),
-    "ReliefF": Selector(_relieff, 2.0),
+    "ReliefF": Selector(lambda part, n: _baseline(ReliefF if part.task == CLASSIFICATION else RReliefF, part, n), 2.0),
     "mRMR": Selector(partial(_baseline, MRMR), tasks=(CLASSIFICATION,)),
     "F test": Selector(_f_test),
     "mutual information": Selector(_information),
