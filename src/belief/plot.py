@@ -17,7 +17,6 @@ import numpy as np
 from belief._utils.validation import check_result
 from belief.comparison.comparison import OURS, Comparison
 from belief.method.arrays import Array
-from belief.method.distributions import FeatureDistribution
 from belief.method.relevance import WEAK
 from belief.progress import LABELS
 from belief.report.canvas import (
@@ -116,8 +115,14 @@ def ranking(result: Result, ax: Axes | None = None, *, top: int = TOP, max_name_
     lines = result.explain()[: min(top, len(result.selected))]
     place = np.arange(len(lines))
     w, J, error = _column(lines, "relevance"), _column(lines, "score"), _column(lines, "error")
+    is_weak = np.array([not line.is_significant for line in lines])
+    hollow = {"facecolor": "none", "edgecolor": MUTED, "linestyle": (0, (3, 2)), "label": "not significant"}
+    kinds: list[tuple[Array, dict[str, Any]]] = [
+        (~is_weak, {"color": RELEVANCE, "label": "relevance"}),
+        (is_weak, hollow),
+    ]
     with drawing(ax, figure_height(len(lines))) as ax:
-        drawn = _relevance_bars(ax, lines, place, w)
+        drawn: list[Any] = [ax.barh(place[k], w[k], height=0.72, **style) for k, style in kinds if k.any()]
         if result.rule.presentation.name:
             drawn.append(ax.barh(place, J, height=0.24, color=SCORE, label="score"))
         if np.isfinite(error).any():
@@ -175,11 +180,19 @@ def relevance_redundancy(
     with drawing(ax, 4.4) as ax:
         if not measure.name:
             return write_sentence(ax, NO_REDUNDANCY)
-        draw_x = _draw_unique_share if measure.has_unique_share else _draw_subtracted
         ax.set_xlabel(measure.relevance_axis)
-        x = draw_x(ax, result, [*selected, *others])
-        y = _column([*selected, *others], "relevance")
-        cut = len(selected)
+        y, cut, last = _column([*selected, *others], "relevance"), len(selected), float(result.scores[-1])
+        dashed: dict[str, Any] = {"color": MUTED, "linewidth": 0.9, "linestyle": (0, (4, 3)), "zorder": 0.5}
+        if measure.has_unique_share:
+            x = 100 * _column([*selected, *others], "unique_share")
+            if last > 0:
+                high = np.linspace(last, 1.08, 200)
+                ax.plot(100 * last / high, high, **dashed)
+            ax.set_xlim(-4, 106)
+        else:
+            x = y - _column([*selected, *others], "score")
+            ax.axline((0, 0), slope=1, **dashed)
+            ax.set_xlim(-0.04, max(0.3, 1.08 * float(x.max())))
         open_ = ax.scatter(x[cut:], y[cut:], s=26, facecolors="none", edgecolors=MUTED, label="not selected")
         full = ax.scatter(x[:cut], y[:cut], s=26, color=SCORE, linewidths=0, label="selected, with rank")
         ax.set(ylabel="relevance", ylim=(-0.06, 1.08))
@@ -381,7 +394,11 @@ def convergence(result: Result, ax: Axes | None = None, *, top: int = TOP, max_n
     with drawing(ax, figure_height(n)) as ax:
         if len(result.history) < 2:
             return write_sentence(ax, ONE_BATCH)
-        place, listed = _places(result.history, result.selected[:n])
+        # the rank of each feature after each batch; features that were not on the watch list come last
+        at = result.history[:, :, None] == result.selected[:n]
+        listed = at.any(axis=1)
+        rank = np.where(listed, at.argmax(axis=1), result.history.shape[1])
+        place = rank.argsort(axis=1, kind="stable").argsort(axis=1) + 1
         batch = np.arange(1, len(place) + 1)
         small, behind = 5 if len(batch) <= 12 else 2.5, ax.figure.get_facecolor()
         for i in range(n):
@@ -465,8 +482,21 @@ def distribution(
     with drawing(ax, figure_height(len(found.groups) if found else 2, 0.34)) as ax:
         if found is None:
             return write_sentence(ax, NO_DISTRIBUTION)
-        (_draw_names if found.levels else _draw_numbers)(ax, found, max_name_length)
-        place = np.arange(len(found.groups))
+        place, drawn = np.arange(len(found.groups)), []
+        if found.levels:
+            start = np.zeros(len(place))
+            for i, level in enumerate(found.levels):
+                share = np.array([shares[i] for shares in found.shares])
+                bars = ax.barh(place, share, left=start, height=0.6, color=LINES[i % len(LINES)])
+                bars.set_label(shorten(level, max_name_length))
+                drawn.append(bars)
+                start = start + share
+            ax.set_xlim(0, 1)
+            add_legend(ax, drawn)
+        for y, (low, left, middle, right, high) in enumerate(found.quantiles):
+            ax.plot([low, high], [y, y], color=MUTED, linewidth=1.2, solid_capstyle="butt")
+            ax.barh(y, right - left, left=left, height=0.5, color=RELEVANCE)
+            ax.plot([middle, middle], [y - 0.25, y + 0.25], color=MARK, linewidth=2, solid_capstyle="butt")
         ax.set_yticks(place, [shorten(name, max_name_length) for name in group_names(result, found)])
         ax.set_ylim(len(place) - 0.4, -0.6)
         missing = f", {format_percent_of(found.missing)} missing" if found.missing else ""
@@ -556,7 +586,7 @@ def interaction(
         if found is None:
             return write_sentence(ax, NO_PAIR)
         (x, y), target = (_spread(np.array(line)) for line in found.values), np.array(found.target)
-        names, colours = _target_groups(result)
+        names, colours = ([clean(c) for c in result.classes], LINES) if len(result.classes) else (FIFTH_NAMES, FIFTHS)
         group = target.astype(int) if len(result.classes) else np.minimum(5 * target, 4).astype(int)
         frequent = np.argsort(-np.bincount(group, minlength=len(names)), kind="stable")[: len(colours)]
         drawn = []
@@ -581,30 +611,6 @@ def _spread(x: Array) -> Array:
     if not 1 < len(values) <= MAX_SPREAD_VALUES:
         return x
     return x + np.diff(values).min() * np.random.default_rng(0).uniform(-0.3, 0.3, len(x))
-
-
-def _target_groups(result: Result) -> tuple[Sequence[str], Sequence[str]]:
-    """Return the names of the classes, or of the fifths of a numeric target, and their colours."""
-    return ([clean(c) for c in result.classes], LINES) if len(result.classes) else (FIFTH_NAMES, FIFTHS)
-
-
-def _draw_numbers(ax: Axes, distribution: FeatureDistribution, max_name_length: int) -> None:
-    for place, (low, left, middle, right, high) in enumerate(distribution.quantiles):
-        ax.plot([low, high], [place, place], color=MUTED, linewidth=1.2, solid_capstyle="butt")
-        ax.barh(place, right - left, left=left, height=0.5, color=RELEVANCE)
-        ax.plot([middle, middle], [place - 0.25, place + 0.25], color=MARK, linewidth=2, solid_capstyle="butt")
-
-
-def _draw_names(ax: Axes, distribution: FeatureDistribution, max_name_length: int) -> None:
-    start, drawn = np.zeros(len(distribution.shares)), []
-    for i, level in enumerate(distribution.levels):
-        share = np.array([shares[i] for shares in distribution.shares])
-        bars = ax.barh(np.arange(len(share)), share, left=start, height=0.6, color=LINES[i % len(LINES)])
-        bars.set_label(shorten(level, max_name_length))
-        drawn.append(bars)
-        start = start + share
-    ax.set_xlim(0, 1)
-    add_legend(ax, drawn)
 
 
 def score_by_size(curve: SizeCurve, ax: Axes | None = None) -> Axes:
@@ -675,34 +681,25 @@ def comparison(found: Comparison, ax: Axes | None = None) -> Axes:
     """
     lines, place = found.standings, np.arange(len(found.standings))
     with drawing(ax, figure_height(len(lines), 0.36)) as ax:
-        _draw_scores(ax, found)
+        for i, s in enumerate(lines):
+            color = SCORE if s.selector.startswith(OURS) else MUTED
+            ax.errorbar(s.score, i, xerr=s.spread, fmt="o", color=color, capsize=2.5)
+        if found.all_features:
+            style: dict[str, Any] = {"color": MARK, "linestyle": (0, (4, 3)), "linewidth": 1.2}
+            mean, label = float(np.mean(found.all_features)), f"all {found.n_features:,} features"
+            add_legend(ax, [ax.axvline(mean, label=label, **style)])
         ax.set_yticks(place, [f"{s.selector}\u2002{i}" for i, s in enumerate(lines, 1)])
         ax.set_ylim(len(lines) - 0.5, -0.5)
         ax.set_xlabel(found.full_measure)
         remove_frame(ax, grid="x")
         if len(lines) > 1:
-            _draw_agreement(_axes_on_the_right(ax), found)
+            right = _axes_on_the_right(ax)
+            draw_heat_map(right, found.jaccard, found.common.astype(str))
+            right.set_xticks(place, [str(i + 1) for i in place])
+            right.set_yticks([])
+            right.set_xlabel(f"features in common, of {found.n_selected:,}")
+            remove_frame(right)
     return ax
-
-
-def _draw_scores(ax: Axes, found: Comparison) -> None:
-    for i, s in enumerate(found.standings):
-        color = SCORE if s.selector.startswith(OURS) else MUTED
-        ax.errorbar(s.score, i, xerr=s.spread, fmt="o", color=color, capsize=2.5)
-    if found.all_features:
-        what = f"all {found.n_features:,} features"
-        line = ax.axvline(
-            float(np.mean(found.all_features)), color=MARK, linestyle=(0, (4, 3)), linewidth=1.2, label=what
-        )
-        add_legend(ax, [line])
-
-
-def _draw_agreement(ax: Axes, found: Comparison) -> None:
-    draw_heat_map(ax, found.jaccard, found.common.astype(str))
-    ax.set_xticks(range(len(found.standings)), [str(i) for i in range(1, len(found.standings) + 1)])
-    ax.set_yticks([])
-    ax.set_xlabel(f"features in common, of {found.n_selected:,}")
-    remove_frame(ax)
 
 
 def _axes_on_the_right(ax: Axes) -> Axes:
@@ -734,40 +731,3 @@ def _names(result: Result) -> list[str]:
 def _column(lines: Sequence[FeatureExplanation], key: str) -> Array:
     """Return one field of all explanations as floats, with NaN for unknown values."""
     return np.array([np.nan if line[key] is None else line[key] for line in lines], float)
-
-
-def _relevance_bars(ax: Axes, lines: Sequence[FeatureExplanation], place: Array, w: Array) -> list[Any]:
-    """Draw filled bars for significant features and hollow bars for the others; return the bars."""
-    noise = np.array([not line.is_significant for line in lines])
-    hollow = {"facecolor": "none", "edgecolor": MUTED, "linestyle": (0, (3, 2)), "label": "not significant"}
-    kinds: list[tuple[Array, dict[str, Any]]] = [(~noise, {"color": RELEVANCE, "label": "relevance"}), (noise, hollow)]
-    return [ax.barh(place[which], w[which], height=0.72, **style) for which, style in kinds if which.any()]
-
-
-def _draw_unique_share(ax: Axes, result: Result, lines: Sequence[FeatureExplanation]) -> Array:
-    """Prepare the x axis for unique shares in %, and draw the dashed line; return the unique shares."""
-    share, last = 100 * _column(lines, "unique_share"), float(result.scores[-1])
-    if last > 0:
-        y = np.linspace(last, 1.08, 200)
-        ax.plot(100 * last / y, y, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0.5)
-    ax.set_xlim(-4, 106)
-    return share
-
-
-def _draw_subtracted(ax: Axes, result: Result, lines: Sequence[FeatureExplanation]) -> Array:
-    """Prepare the x axis for subtracted redundancy, and draw the dashed line; return the subtracted amounts."""
-    subtracted = _column(lines, "relevance") - _column(lines, "score")
-    ax.axline((0, 0), slope=1, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0.5)
-    ax.set_xlim(-0.04, max(0.3, 1.08 * float(subtracted.max())))
-    return subtracted
-
-
-def _places(history: Array, features: Array) -> tuple[Array, Array]:
-    """Return the rank of each feature after each batch, and whether `history` lists the feature for this batch.
-
-    Features that are not listed come last.
-    """
-    at = history[:, :, None] == features
-    listed = at.any(axis=1)
-    rank = np.where(listed, at.argmax(axis=1), history.shape[1])
-    return rank.argsort(axis=1, kind="stable").argsort(axis=1) + 1, listed

@@ -23,7 +23,6 @@ from belief.method.arrays import Array
 from belief.method.settings import Settings
 from belief.method.targets import CLASSIFICATION, REGRESSION
 from belief.progress import Callback
-from belief.result.result import Result
 
 
 class ColumnSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
@@ -37,7 +36,8 @@ class ColumnSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         if is_sparse(X):
             as_valid_csr(X)  # raises an error if indices are invalid; SciPy does not check them
         frame = nw.from_native(X, eager_only=True, pass_through=True)
-        if isinstance(frame, nw.DataFrame) and frame.implementation.value == self._container():
+        container = getattr(self, "_output", get_config()["transform_output"])
+        if isinstance(frame, nw.DataFrame) and frame.implementation.value == container:
             check_is_fitted(self)
             validate_data(self, X, reset=False, skip_check_array=True)
             return frame[:, np.flatnonzero(self.support_).tolist()].to_native()
@@ -52,9 +52,6 @@ class ColumnSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_clone__(self) -> Self:
         return super().__sklearn_clone__().set_output(transform=getattr(self, "_output", None))
-
-    def _container(self) -> str:
-        return getattr(self, "_output", get_config()["transform_output"])
 
     def _set_fitted(self, X: Any, y: Any, scores: Array, selected: Array, order: Array) -> None:
         """Set the fitted attributes; `order` ranks all features from 1, the selected ones first."""
@@ -274,8 +271,13 @@ class BeliefSelector(ColumnSelector):
         others = "given", "adjust_for", "task", "discrete_features", "n_jobs", "verbose", "working_memory", "device"
         given |= {name: getattr(self, name) for name in (*others, "callback")}
         found = self.result_ = select(X, y, groups=groups, sample_weight=sample_weight, **given)
-        used = _find_columns(X, found)
-        n_columns = count_columns(X)
+        n_columns, names = count_columns(X), found.feature_names
+        used = np.arange(n_columns)
+        if len(names) != n_columns:  # columns of lists, structs and free text are left out
+            frame = as_frame(as_blocks(X)[0])
+            labels = DefaultNames(n_columns) if frame is None else frame.columns
+            known = {str(name): j for j, name in enumerate(labels)}
+            used = np.array([known[name] for name in names])
         left_out = np.setdiff1d(np.arange(n_columns), used)
         order = np.empty(n_columns, np.int64)
         order[used], order[left_out] = found.ranking, len(used) + 1 + np.arange(len(left_out))
@@ -295,19 +297,6 @@ class BeliefSelector(ColumnSelector):
         if self.task != CLASSIFICATION:
             tags.regressor_tags = RegressorTags()
         return tags
-
-
-def _find_columns(X: Any, found: Result) -> Array:
-    """Return the index in X of each feature of a result.
-
-    X may have more columns than the result has features: columns of lists, structs and free text are left out.
-    """
-    n_columns, names = count_columns(X), found.feature_names
-    if len(names) == n_columns:
-        return np.arange(n_columns)
-    frame = as_frame(as_blocks(X)[0])
-    known = {str(name): j for j, name in enumerate(DefaultNames(n_columns) if frame is None else frame.columns)}
-    return np.array([known[name] for name in names])
 
 
 def _spread(values: Array, columns: Array, n_columns: int, rest: float) -> Array:

@@ -47,34 +47,20 @@ def matplotlib(module: str = "") -> Any:
 @contextmanager
 def drawing(ax: Axes | None, inches: float) -> Iterator[Axes]:
     """Yield `ax`, or new axes if `ax` is None. Names are drawn literally, even if they contain a $."""
-    with _safe():
-        if ax is None:
-            _, ax = matplotlib(".pyplot").subplots(figsize=(7.2, inches), layout="constrained")
-        yield ax
-        _disable_mathematics(ax)
-
-
-def _disable_mathematics(ax: Axes) -> None:
-    """Draw names literally on axes of the user, whose texts were created without the settings of this module."""
-    for axis in (ax.xaxis, ax.yaxis):
-        named = isinstance(axis.get_major_locator(), matplotlib(".ticker").FixedLocator)
-        for text in [axis.label, *(axis.get_ticklabels() if named else [])]:
-            text.set_parse_math(False)
-
-
-@contextmanager
-def _safe() -> Iterator[None]:
-    """Apply the settings in SAFE within this context.
-
-    matplotlib's `rc_context` is no alternative: it would also reset the interactive mode, which the backend of a
-    notebook turns on when the first figure is created.
-    """
     settings = matplotlib().rcParams
     with LOCK:
+        # matplotlib's `rc_context` is no alternative: it would also reset the interactive mode, which the backend of a
+        # notebook turns on when the first figure is created
         before = {name: settings[name] for name in SAFE}
         settings.update(SAFE)
         try:
-            yield
+            if ax is None:
+                _, ax = matplotlib(".pyplot").subplots(figsize=(7.2, inches), layout="constrained")
+            yield ax
+            for axis in (ax.xaxis, ax.yaxis):  # the texts of axes of the user were created without these settings
+                named = isinstance(axis.get_major_locator(), matplotlib(".ticker").FixedLocator)
+                for text in [axis.label, *(axis.get_ticklabels() if named else [])]:
+                    text.set_parse_math(False)
         finally:
             settings.update(before)
 
@@ -143,29 +129,25 @@ def add_legend(ax: Axes, drawn: Sequence[Any]) -> None:
 
 def place_labels(ax: Axes, x: Array, y: Array, texts: Sequence[str]) -> None:
     """Write texts next to points so that the texts do not overlap. Texts for which there is no room are left out."""
+    boxes = matplotlib(".transforms").Bbox
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph")  # matplotlib warns again when the figure is drawn
-        _place_labels(ax, x, y, texts)
-
-
-def _place_labels(ax: Axes, x: Array, y: Array, texts: Sequence[str]) -> None:
-    boxes = matplotlib(".transforms").Bbox
-    ax.figure.figure.draw_without_rendering()  # computes the layout, and so the final positions of the points
-    points, half = ax.transData.transform(np.column_stack([x, y])), ax.figure.dpi / 16
-    taken = [boxes.from_extents(*(point - half), *(point + half)) for point in points if np.isfinite(point).all()]
-    frame = ax.get_window_extent()
-    for at, text in zip(zip(x, y, strict=True), texts, strict=True):
-        for r, (right, up) in product(LABEL_DISTANCES, LABEL_SIDES) if np.isfinite(at).all() else ():
-            sides: dict[str, Any] = {"ha": ("center", "left", "right")[right], "va": ("center", "bottom", "top")[up]}
-            offset = (r * right, r * up)
-            label = ax.annotate(text, at, offset, textcoords="offset points", fontsize="small", **sides)
-            label.set_in_layout(False)  # otherwise, the layout would make room for the label and move the axes
-            box = label.get_window_extent()
-            is_inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
-            if is_inside and not box.count_overlaps(taken):
-                taken.append(box)
-                break
-            label.remove()
+        ax.figure.figure.draw_without_rendering()  # computes the layout, and so the final positions of the points
+        points, half = ax.transData.transform(np.column_stack([x, y])), ax.figure.dpi / 16
+        taken = [boxes.from_extents(*(point - half), *(point + half)) for point in points if np.isfinite(point).all()]
+        frame = ax.get_window_extent()
+        for at, text in zip(zip(x, y, strict=True), texts, strict=True):
+            for r, (right, up) in product(LABEL_DISTANCES, LABEL_SIDES) if np.isfinite(at).all() else ():
+                ha, va = ("center", "left", "right")[right], ("center", "bottom", "top")[up]
+                sides: dict[str, Any] = {"ha": ha, "va": va, "textcoords": "offset points", "fontsize": "small"}
+                label = ax.annotate(text, at, (r * right, r * up), **sides)
+                label.set_in_layout(False)  # otherwise, the layout would make room for the label and move the axes
+                box = label.get_window_extent()
+                is_inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
+                if is_inside and not box.count_overlaps(taken):
+                    taken.append(box)
+                    break
+                label.remove()
 
 
 def note_omitted(ax: Axes, shown: int, total: int) -> None:

@@ -34,15 +34,46 @@ def collect_content(result: Result, title: str | None = None, curve: SizeCurve |
     """Return everything that the page shows. Names contain no line breaks, but are not escaped yet."""
     lines = [clean_texts(line) for line in result.explain()]
     n = len(result.selected)
-    selected, others = lines[:n], _list_others(result, lines[n:])
+    selected, others = lines[:n], lines[n:]
+    known = {line.index for line in lines}  # selected or watched; the other features follow, by rank
+    rest = [j for j in np.argsort(result.ranking, kind="stable").tolist() if j not in known]
+    others += [clean_texts(result.explain(j)) for j in rest[: max(0, MAX_ROWS - len(others))]]
+    facts = {  # in the header of the page
+        "Target": result.about.get("target"),
+        "Data": result.about.get("source"),
+        "Size": f"{count(result.n_rows, 'row')}, {count(len(result.weights), 'feature')}",
+        "Task": _describe_task(result),
+        "Date": result.about.get("date"),
+    }
+    shares = zip(result.classes, result.priors.tolist(), strict=True)
+    classes = [{"name": clean(c), "share": P, "rows": round(P * result.n_rows)} for c, P in shares]
+    target = None  # the distribution of a numeric target, as quantiles and positions in a bar
+    if len(result.quantiles) and not len(result.classes):
+        values = result.quantiles.tolist()
+        low, high = values[BOX[0]], values[BOX[-1]]
+        target = {
+            "quantiles": [(share, format_number(values[i])) for i, share in QUANTILES.items()],
+            "at": [round(STRIP_WIDTH * (values[i] - low) / ((high - low) or 1.0), 1) for i in BOX],
+            "description": f"half of the values are from {format_number(values[5])} to {format_number(values[15])}",
+        }
+    definitions = {f.name: f for f in Settings.definitions()}
+    settings = [
+        {
+            "name": name,
+            "value": clean(value),
+            "default": name in definitions and definitions[name].default == value,
+            "doc": definitions[name].metadata["doc"] if name in definitions else "",
+        }
+        for name, value in result.settings.items()
+    ]
     distributions = {each.feature: describe_distribution(result, each) for each in result.distributions}
     content: dict[str, Any] = {
         "title": clean(title) if title else "Features selected with BELIEF",
         "version": belief.__version__,
         "run": describe_run(result),
-        "facts": _list_facts(result),
-        "classes": _largest_classes(result),
-        "settings": _list_settings(result.settings),
+        "facts": [(name, clean(value)) for name, value in facts.items() if value],
+        "classes": sorted(classes, key=lambda c: -c["share"])[:MAX_CLASSES],
+        "settings": settings,
         "columns": table_columns(result, lines),
         "selected": selected[:MAX_ROWS],
         "n_selected": n,
@@ -56,7 +87,7 @@ def collect_content(result: Result, title: str | None = None, curve: SizeCurve |
         "distributions": [*distributions.values()],
         "names_python": repr(result.selected_names),
         "names_text": "\n".join(_clean_names(result, result.selected)),
-        "target": _describe_target(result),
+        "target": target,
         "half_samples": result.stability,
         "curve": curve,
         **collect_findings(result, lines),
@@ -68,13 +99,29 @@ def collect_content(result: Result, title: str | None = None, curve: SizeCurve |
 def collect_findings(result: Result, lines: Sequence[FeatureExplanation]) -> dict[str, Any]:
     """Return the findings, which are sentences about the result, and the values on which they are based."""
     n = len(result.selected)
+    partners: dict[str, list[str]] = {}  # features that would be selected if they were not redundant, by partner
+    for line in lines[n:]:
+        is_lower = line.score is not None and line.score < line.relevance
+        if line.is_significant and is_lower and is_worth_more(result, line):
+            partners.setdefault(str(line.redundant_with), []).append(line.feature)
+    groups: list[list[int]] = []  # of two or more redundant features, sorted by rank
+    if result.rule.presentation.has_absolute_scale:
+        groups = sorted(sorted(group) for group in group_redundant(result.redundancy) if len(group) > 1)
+    stability = None  # how the batches changed the top features
+    if len(result.history) > 1:
+        n_top = min(n, result.history.shape[1])
+        top = [set(batch[:n_top].tolist()) for batch in result.history]
+        batch = len(top)  # after which the top features stayed the same
+        while batch > 1 and top[batch - 2] == top[-1]:
+            batch -= 1
+        stability = {"n": n_top, "batch": batch, "changed": len(top[-1] - top[-2])}
     content: dict[str, Any] = {
         "measure": asdict(result.rule.presentation),
         "all_selected": lines[:n],
-        "redundant_with": _group_by_partner([line for line in lines[n:] if _is_redundant(result, line)]),
+        "redundant_with": sorted(partners.items(), key=lambda item: -len(item[1])),
         "group_level": GROUP_LEVEL,
-        "groups": _list_groups(result),
-        "stability": _describe_stability(result),
+        "groups": [_clean_names(result, result.selected[group]) for group in groups],
+        "stability": stability,
     }
     return {**content, "findings": list_findings(result, content)}
 
@@ -95,26 +142,6 @@ class RelevanceScale:
 
     def __call__(self, x: float) -> float:
         return round(STRIP_WIDTH * min(max((x - self.low) / (self.high - self.low), 0.0), 1.0), 1)
-
-
-def _list_others(result: Result, watched: Sequence[FeatureExplanation]) -> list[FeatureExplanation]:
-    """Return the explanations of features that were not selected: those in `watched`, then other features by rank."""
-    known = {*result.selected.tolist(), *(line.index for line in watched)}
-    order = np.argsort(result.ranking, kind="stable")
-    rest = [j for j in order.tolist() if j not in known][: max(0, MAX_ROWS - len(watched))]
-    return [*watched, *(clean_texts(result.explain(j)) for j in rest)]
-
-
-def _list_facts(result: Result) -> list[tuple[str, str]]:
-    """Return the names and values that the header of the page shows: target, source, size, task and date."""
-    facts = [
-        ("Target", result.about.get("target")),
-        ("Data", result.about.get("source")),
-        ("Size", f"{count(result.n_rows, 'row')}, {count(len(result.weights), 'feature')}"),
-        ("Task", _describe_task(result)),
-        ("Date", result.about.get("date")),
-    ]
-    return [(name, clean(value)) for name, value in facts if value]
 
 
 def table_columns(result: Result, lines: Sequence[FeatureExplanation]) -> list[str]:
@@ -152,15 +179,8 @@ def describe_run(result: Result) -> dict[str, Any]:
 def group_redundant(redundancy: Array, level: float = GROUP_LEVEL) -> list[list[int]]:
     """Divide features into groups whose average redundancy with each other is at least `level`.
 
-    Parameters
-    ----------
-    redundancy : `redundancy[a, b]` is the redundancy of feature b with feature a
-    level : the minimum of the average redundancy in a group
-
-    Returns
-    -------
-    list of lists of int
-        The groups, sorted so that adjacent groups are similar, and adjacent features within a group, too.
+    `redundancy[a, b]` is the redundancy of feature b with feature a. The groups are sorted so that adjacent groups are
+    similar, and adjacent features within a group, too.
     """
     from scipy.cluster import hierarchy
     from scipy.spatial.distance import squareform
@@ -175,23 +195,7 @@ def group_redundant(redundancy: Array, level: float = GROUP_LEVEL) -> list[list[
     return [list(group) for _, group in groupby(hierarchy.leaves_list(tree).tolist(), key=lambda i: label[i])]
 
 
-def _is_redundant(result: Result, line: FeatureExplanation) -> bool:
-    """Return True if a feature would have been selected if it were not redundant."""
-    if line.score is None or not line.is_significant:
-        return False
-    return is_worth_more(result, line) and line.score < line.relevance
-
-
-def _group_by_partner(lines: Sequence[FeatureExplanation]) -> list[tuple[str, list[str]]]:
-    """Group features by the selected feature with which they are most redundant; return the largest group first."""
-    partners: dict[str, list[str]] = {}
-    for line in lines:
-        partners.setdefault(str(line.redundant_with), []).append(line.feature)
-    return sorted(partners.items(), key=lambda item: -len(item[1]))
-
-
 def _list_sections(content: dict[str, Any]) -> dict[str, str]:
-    """Return the names and titles of the sections of the page; empty sections are omitted."""
     sections = {
         "ranking": "Ranking",
         "others": "Features not selected",
@@ -214,7 +218,6 @@ def _list_sections(content: dict[str, Any]) -> dict[str, str]:
 
 
 def _list_figures(result: Result, content: dict[str, Any]) -> list[str]:
-    """Return the names of the figures; figures that would be empty are omitted."""
     measure = content["measure"]
     has_redundancy = content["has_overlaps"] if measure["has_absolute_scale"] else content["n_selected"] > 1
     is_shown = {
@@ -230,49 +233,6 @@ def _list_figures(result: Result, content: dict[str, Any]) -> list[str]:
     return [name for name, shown in is_shown.items() if shown]
 
 
-def _largest_classes(result: Result) -> list[dict[str, Any]]:
-    shares = zip(result.classes, result.priors.tolist(), strict=True)
-    classes = [{"name": clean(c), "share": P, "rows": round(P * result.n_rows)} for c, P in shares]
-    return sorted(classes, key=lambda c: -c["share"])[:MAX_CLASSES]
-
-
-def _list_settings(settings: dict[str, Any]) -> list[dict[str, Any]]:
-    known = {f.name: f for f in Settings.definitions()}
-    return [
-        {
-            "name": name,
-            "value": clean(value),
-            "default": name in known and known[name].default == value,
-            "doc": known[name].metadata["doc"] if name in known else "",
-        }
-        for name, value in settings.items()
-    ]
-
-
-def _list_groups(result: Result) -> list[list[str]]:
-    """Return the names of the features in each group of two or more redundant features, sorted by rank."""
-    if not result.rule.presentation.has_absolute_scale:
-        return []
-    groups = sorted(sorted(group) for group in group_redundant(result.redundancy) if len(group) > 1)
-    return [_clean_names(result, result.selected[group]) for group in groups]
-
-
-def _describe_stability(result: Result) -> dict[str, int] | None:
-    """Describe how the batches changed the top features; return None if there was only one batch.
-
-    The dictionary contains the number n of top features (as many as were selected), the number of the batch after which
-    they stayed the same, and the number of top features that changed with the last batch.
-    """
-    if len(result.history) < 2:
-        return None
-    n = min(len(result.selected), result.history.shape[1])
-    top = [set(batch[:n].tolist()) for batch in result.history]
-    batch = len(top)
-    while batch > 1 and top[batch - 2] == top[-1]:
-        batch -= 1
-    return {"n": n, "batch": batch, "changed": len(top[-1] - top[-2])}
-
-
 def _clean_names(result: Result, features: Iterable[int]) -> list[str]:
     return [clean(result.feature_names[j]) for j in features]
 
@@ -283,17 +243,3 @@ def _describe_task(result: Result) -> str:
         return f"classification into {count(len(result.classes), 'class', 'classes')}"
     low, high = (format_number(x) for x in result.quantiles[[0, -1]].tolist())
     return f"regression, target from {low} to {high}"
-
-
-def _describe_target(result: Result) -> dict[str, Any] | None:
-    """Return the quantiles of a numeric target as texts, and the positions of its box plot; None for classes."""
-    if len(result.classes) or not len(result.quantiles):
-        return None
-    values = result.quantiles.tolist()
-    low, high = values[BOX[0]], values[BOX[-1]]
-    width = (high - low) or 1.0
-    return {
-        "quantiles": [(share, format_number(values[i])) for i, share in QUANTILES.items()],
-        "at": [round(STRIP_WIDTH * (values[i] - low) / width, 1) for i in BOX],
-        "description": f"half of the values are from {format_number(values[5])} to {format_number(values[15])}",
-    }

@@ -135,15 +135,13 @@ def _attribute(key: str, value: str, prefix: str) -> str:
         return f"#{prefix}-{value[1:]}"
     value = value.replace("url(#", f"url(#{prefix}-")
     if key == "style":
-        value = re.sub(r"#[0-9a-f]{6}", lambda found: _colour(found[0]), value)
+        value = re.sub(
+            r"#[0-9a-f]{6}", lambda found: f"var(--{COLOURS[found[0]]})" if found[0] in COLOURS else found[0], value
+        )
         value = re.sub(r"font-family:[^;]+; ", "", value)  # use the font of the page
     if key == "d":
         value = re.sub(r"\s*([A-Za-z])\s*", r"\1", value)
     return re.sub(r"-?\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), value)
-
-
-def _colour(value: str) -> str:
-    return f"var(--{COLOURS[value]})" if value in COLOURS else value
 
 
 def _prune(node: ElementTree.Element) -> None:

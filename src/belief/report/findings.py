@@ -36,10 +36,16 @@ class Finding:
 def list_findings(result: Result, content: dict[str, Any]) -> list[Finding]:
     """Return the findings of a result, the most important kinds first."""
     selected: list[FeatureExplanation] = content["all_selected"]
+    half_samples = []
+    if result.stability is not None:
+        often, n = int((result.stability.frequency[result.selected] >= OFTEN).sum()), len(result.selected)
+        said = f"{often:,} of {n:,} selected features are also selected from at least {format_percent_of(OFTEN)} of"
+        said += f" random halves of the rows; the stability index is {result.stability.index:.2f}."
+        half_samples = [Finding("stability", [said])]
     return [
         Finding("selected", _describe_selection(result, selected)),
         Finding("sample", [_describe_sample(result, content["stability"])]),
-        *_describe_half_samples(result),
+        *half_samples,
         *(Finding("interaction", parts) for parts in _describe_interactions(result)),
         *(Finding("redundant", parts) for parts in _describe_redundancy(result, content)),
         *_list_warnings(result),
@@ -47,7 +53,6 @@ def list_findings(result: Result, content: dict[str, Any]) -> list[Finding]:
 
 
 def _describe_selection(result: Result, selected: Sequence[FeatureExplanation]) -> list[Part]:
-    """Return a sentence on the most relevant feature, and on the number of significant features among the selected."""
     n, limit = len(selected), f"significant (q < {result.settings['alpha']:g})"
     first = max(selected, key=lambda line: line.relevance)  # the first line may be a given feature
     best = [Name(first.feature), " is the most relevant feature; "]
@@ -85,17 +90,7 @@ def _describe_sample(result: Result, stability: dict[str, int] | None) -> str:
     return f"{top} still changed with the last of {batches} batches ({stability['changed']} of {n})."
 
 
-def _describe_half_samples(result: Result) -> Iterator[Finding]:
-    """Yield a finding on the number of selected features that most half-samples select, too."""
-    if result.stability is not None:
-        often = int((result.stability.frequency[result.selected] >= OFTEN).sum())
-        share, n = format_percent_of(OFTEN), len(result.selected)
-        said = f"{often:,} of {n:,} selected features are also selected from at least {share} of random halves of the"
-        yield Finding("stability", [f"{said} rows; the stability index is {result.stability.index:.2f}."])
-
-
 def _describe_interactions(result: Result) -> Iterator[list[Part]]:
-    """Yield a sentence for each pair of interacting features."""
     shares = {(i, j): share for i, j, share in result.interactions}
     pairs = [(i, j) for i, j in shares if (j, i) not in shares or i < j]
     for i, j in pairs[:MAX_PAIRS]:

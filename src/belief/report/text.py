@@ -51,7 +51,16 @@ def shorten_distinct(names: Iterable[object], length: int) -> list[str]:
     whole = [clean(name) for name in names]
     out = {name: shorten(name, length) for name in whole}
     for similar in _ambiguous(out):
-        out.update({name: _keep_pieces(name, _difference_positions(name, similar), length) for name in similar})
+        for name in similar:  # keep the beginning, and a piece at each position where the name differs from another
+            others = ((other, min(len(name), len(other))) for other in similar if other != name)
+            positions = sorted({next((i for i in range(n) if name[i] != other[i]), n) for other, n in others})
+            room = max(1, (length - len(positions) - 1) // (len(positions) + 1))
+            kept = {*range(room)}
+            for position in positions:
+                start = max(0, min(position - 1, len(name) - room)) if room > 2 else position
+                kept |= {*range(start, min(start + room, len(name)))}
+            runs = [("" if t == 0 or t - 1 in kept else "…") + name[t] for t in sorted(kept)]
+            out[name] = ("".join(runs) + "…" * (len(name) - 1 not in kept))[:length]
     # names that remain equal, because they differ in too many positions, get a number
     rest = [name for similar in _ambiguous(out) for name in similar]
     marks = {name: f"~{i}" for i, name in enumerate(rest, 1)}
@@ -65,26 +74,6 @@ def _ambiguous(texts: Mapping[str, str]) -> list[list[str]]:
     for name, text in texts.items():
         groups.setdefault(text, []).append(name)
     return [names for names in groups.values() if len(names) > 1]
-
-
-def _difference_positions(name: str, similar: Iterable[str]) -> list[int]:
-    """Return, for each similar name, the first position at which `name` differs from it."""
-    return sorted({_first_difference(name, other) for other in similar if other != name})
-
-
-def _first_difference(a: str, b: str) -> int:
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
-
-
-def _keep_pieces(name: str, positions: list[int], length: int) -> str:
-    """Shorten a name to its beginning and a piece at each of the positions, with `length` characters in all."""
-    room = max(1, (length - len(positions) - 1) // (len(positions) + 1))
-    kept = {*range(room)}
-    for position in positions:
-        start = max(0, min(position - 1, len(name) - room)) if room > 2 else position
-        kept |= {*range(start, min(start + room, len(name)))}
-    runs = [("" if t == 0 or t - 1 in kept else "…") + name[t] for t in sorted(kept)]
-    return ("".join(runs) + "…" * (len(name) - 1 not in kept))[:length]
 
 
 def count(n: int, one: str, many: str | None = None) -> str:
