@@ -299,10 +299,10 @@ def find_significant(
 ) -> Significance:
     """Test the significance of all features, and choose the features that define the distances.
 
-    The features of the probe are tested by the neighbours of its queries, in several passes. The strongest features
-    found in a pass are known in the next pass. Given features, and features with small univariate p-values, are known
-    from the start, and not tested. Given features do not count in the correction for multiple testing of the others.
-    Unknown univariate p-values are NaN.
+    The features of the probe, a sample of the rows, are tested by the neighbours of its queries, in several passes. The
+    strongest features found in a pass are known in the next pass. Given features, and features with small univariate
+    p-values, are known from the start, and not tested. Given features do not count in the correction of the other
+    features for multiple testing. Unknown univariate p-values are NaN.
     """
     F, features, target = len(p_univariate), probe.features, probe.target
     is_given = np.zeros(F, bool)

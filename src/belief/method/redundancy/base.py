@@ -74,7 +74,8 @@ class Rule:
     def normalise(self, w: Array, constant: Array) -> Array:
         """Return the relevance of every feature, in [0, 1]; constant features have 0.
 
-        Here, the weights of the other features are scaled to this range; if all are equal, all features have 0.
+        In this base class, the weights of the other features are scaled to this range. If these weights are equal, all
+        features have 0.
         """
         out = np.zeros_like(w)
         live = w[~constant]
@@ -118,9 +119,9 @@ class Rule:
 
 
 class Measure:
-    """A redundancy measure, which holds the redundancy of the features in a growing pool.
+    """A redundancy measure, which holds the redundancy of the features in a pool.
 
-    This base class manages the pool.
+    The selection adds features to the pool when it needs their redundancy. This base class manages the pool.
     """
 
     doc: ClassVar[str]  # for the documentation of settings: a phrase that names the measure
