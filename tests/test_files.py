@@ -189,8 +189,8 @@ def test_type_of_column_that_begins_with_missing_values(tmp_path):
 
 def test_select_from_libsvm_and_npz(tmp_path):
     rng = np.random.default_rng(0)
-    y = rng.integers(0, 2, 80)
-    X = np.where(rng.random((80, 12)) < 0.3, rng.standard_normal((80, 12)).round(3), 0).astype(np.float32)
+    y = rng.integers(0, 2, 200)
+    X = np.where(rng.random((200, 12)) < 0.3, rng.standard_normal((200, 12)).round(3), 0).astype(np.float32)
     X[:, 2] += y
     X[0, 11] = 1  # so that the file contains the last column
     want = belief.select(csr_matrix(X), y, 3, random_state=0)
@@ -201,6 +201,9 @@ def test_select_from_libsvm_and_npz(tmp_path):
         result = belief.select(tmp_path / name, None, 3, random_state=0)
         np.testing.assert_array_equal(result.selected, want.selected)
         np.testing.assert_allclose(result.weights, want.weights, rtol=1e-6)
+    stream = open_files([tmp_path / "a.svm"], ColumnSelection())
+    streamed = select_in_blocks(stream, n_features_to_select=3, random_state=0)
+    np.testing.assert_allclose(streamed.weights, want.weights, rtol=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore:Column 'nothing'")

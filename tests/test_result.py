@@ -252,21 +252,19 @@ def test_progress_of_a_search_in_int16_never_goes_back():
     assert done[-1] == 1500
 
 
-def test_the_bar_counts_steps_of_the_significance_tests():
+@pytest.mark.parametrize(
+    ("phase", "detail", "shown"),
+    [
+        ("significance", "", "testing: 5 of 20 steps, at least 3 s left, 5 steps/s"),
+        ("redundancy", "comparing features", "(comparing features): 5 of 20 pairs, at least 3 s left, 5 pairs/s"),
+    ],
+)
+def test_the_bar_counts_steps_and_pairs(phase, detail, shown):
     stream = io.StringIO()
     bar = Bar(stream)
     bar._due = lambda p: True
-    bar(Progress("significance", "", 5, 20, 1.0))
-    assert stream.getvalue().splitlines()[-1].endswith("testing: 5 of 20 steps, at least 3 s left, 5 steps/s")
-
-
-def test_the_bar_counts_pairs_when_features_are_compared():
-    stream = io.StringIO()
-    bar = Bar(stream)
-    bar._due = lambda p: True
-    bar(Progress("redundancy", "comparing features", 5, 20, 1.0))
-    line = stream.getvalue().splitlines()[-1]
-    assert line.endswith("selecting (comparing features): 5 of 20 pairs, at least 3 s left, 5 pairs/s")
+    bar(Progress(phase, detail, 5, 20, 1.0))
+    assert stream.getvalue().splitlines()[-1].endswith(shown)
 
 
 def test_seconds_of_the_progress_start_again_with_each_group_of_features(monkeypatch):
