@@ -153,11 +153,6 @@ def add_run_options(group: Any) -> None:
     group.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
 
-def add_json_option(group: Any) -> None:
-    """Add the option to print JSON instead of a table."""
-    group.add_argument("--json", action="store_true", help="print JSON instead of a table")
-
-
 def given_options(options: argparse.Namespace, *names: str) -> dict[str, Any]:
     """Return the values of the options with these names, except options without a value."""
     return {name: value for name in names if (value := getattr(options, name)) is not None}

@@ -24,7 +24,6 @@ from belief.cli.arguments import (
     Parser,
     UsageError,
     add_input_options,
-    add_json_option,
     add_run_options,
     check_run_options,
     given_options,
@@ -62,6 +61,7 @@ COMPARE_EXAMPLES = """examples:
   belief compare customers.csv --label left --top 4 --out comparison.json --plot comparison.png
 """
 
+JSON_HELP = "print JSON instead of a table"
 GROUPS = {  # groups of settings in --help; all other settings belong to the group "method"
     "selection": (
         *("n_features_to_select", "per_class", "redundancy", "theta", "eta", "kappa", "stability", "random_state"),
@@ -124,7 +124,7 @@ def build_parser() -> argparse.ArgumentParser:
     explain = _add_command(commands, "explain", _run_explain, "explain why features were selected or not")
     explain.add_argument("result", type=Path, metavar="RESULT.json", help="a result of belief select --out")
     explain.add_argument("feature", nargs="?", help="explain only this feature, in detail")
-    add_json_option(explain)
+    explain.add_argument("--json", action="store_true", help=JSON_HELP)
     report = _add_command(commands, "report", _run_report, "write a result as an HTML report")
     report.add_argument("result", type=Path, metavar="RESULT.json", help="a result of belief select --out")
     report.add_argument("--out", type=Path, metavar="FILE", help="the report (RESULT.html)")
@@ -162,7 +162,7 @@ def _add_select_options(command: argparse.ArgumentParser) -> None:
     output.add_argument("--score-by-size", action="store_true", help=text)
     output.add_argument("--write-data", type=Path, metavar="FILE", help="the selected columns (.csv, .parquet)")
     output.add_argument("--force", action="store_true", help="overwrite existing files")
-    add_json_option(output)
+    output.add_argument("--json", action="store_true", help=JSON_HELP)
     running = command.add_argument_group("run")
     running.add_argument("--engine", choices=("local", "spark"), default="local", help="this machine or Spark (local)")
     running.add_argument("--master", metavar="URL", help="Spark master: local[2], spark://host:port, sc://host:port")
@@ -202,7 +202,7 @@ def _add_compare_options(command: argparse.ArgumentParser) -> None:
     output.add_argument("--out", type=Path, metavar="FILE", help="write the comparison as JSON (.json)")
     output.add_argument("--plot", type=Path, metavar="FILE", help="write a plot of the comparison (.png, .svg, .pdf)")
     output.add_argument("--force", action="store_true", help="overwrite existing files")
-    add_json_option(output)
+    output.add_argument("--json", action="store_true", help=JSON_HELP)
     running = command.add_argument_group("run")
     top = "number or share of features to select, or auto: as many as BELIEF finds significant (10)"
     running.add_argument("--top", dest="n_features_to_select", type=parse_value, default=10, metavar="auto|X", help=top)

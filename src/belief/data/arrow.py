@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -110,7 +110,7 @@ class TableEncoder:
         """Warn of text columns that look like numbers, except the columns in the mask `declared`."""
         for encoder, is_declared in zip(self._encoders, declared, strict=True):
             if isinstance(encoder, CategoryEncoder) and not is_declared:
-                warn_of_numbers_as_text(f"Column {encoder.name!r}", encoder.texts)
+                warn_of_numbers_as_text(f"Column {encoder.name!r}", encoder.codes.keys())
 
     def levels(self, j: int) -> dict[float, str]:
         """Return a mapping from the codes of feature j that have occurred so far to the names of their categories."""
@@ -228,17 +228,12 @@ class CategoryEncoder(Encoder):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self._codes: dict[Any, float] = {}
-
-    @property
-    def texts(self) -> Collection[Any]:
-        """The distinct strings seen so far."""
-        return self._codes.keys()
+        self.codes: dict[Any, float] = {}  # of the strings seen so far
 
     def __call__(self, column: Any) -> Array:
         values, rows = dictionary_encode(column)
         codes = [np.nan if v is None else self._code(v) for v in values]
-        if len(self._codes) > MAX_CATEGORIES:
+        if len(self.codes) > MAX_CATEGORIES:
             raise ValueError(
                 f"column {self.name!r} has more than {MAX_CATEGORIES:,} different strings, so it is probably an"
                 " identifier. Drop it."
@@ -246,10 +241,10 @@ class CategoryEncoder(Encoder):
         return np.array([*codes, np.nan], self.dtype)[rows]  # the row index -1 of nulls selects the last entry, NaN
 
     def levels(self) -> dict[float, str]:
-        return {code: str(value) for value, code in self._codes.items()}
+        return {code: str(value) for value, code in self.codes.items()}
 
     def _code(self, value: Any) -> float:
-        return self._codes.setdefault(value, float(len(self._codes)))
+        return self.codes.setdefault(value, float(len(self.codes)))
 
 
 def _make_encoder(
@@ -279,9 +274,8 @@ def describe_unusable(kind: Any) -> str | None:
         return "lists"
     if types.is_struct(kind):
         return "structs"
-    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
-        return "bytes"
-    if types.is_binary_view(kind):  # polars writes this type to Arrow files
+    is_variable = types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)
+    if is_variable or types.is_fixed_size_binary(kind):
         return "bytes"
     return "lists" if "list" in str(kind) else None
 

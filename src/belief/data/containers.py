@@ -88,15 +88,15 @@ def unwrap(X: Any, label: Any, layer: str | None) -> Unwrapped | None:
         check_shape(X.shape)
         names = X.coords[X.dims[1]].values.tolist() if X.dims[1] in X.coords else None
         return Unwrapped(X.values, None if names is None else [str(name) for name in names])
-    if library == "pandas" and _has_sparse_columns(X, label):
-        names = [str(name) for name in X.columns]
-        y = None
-        if label is not None:
-            (j,) = find_columns([label], list(X.columns), "label")
-            y = X.iloc[:, j]
-            y = y.sparse.to_dense() if hasattr(y, "sparse") else y
-            X, names = X.iloc[:, [i for i in range(X.shape[1]) if i != j]], [*names[:j], *names[j + 1 :]]
-        return Unwrapped(X.sparse.to_coo().tocsr(), names, y)
+    if _is_pandas_frame(X) and any(_is_sparse_series(X.dtypes)):
+        target = find_columns([] if label is None else [label], list(X.columns), "label")
+        features = [j for j in range(X.shape[1]) if j not in target]
+        dtypes = [X.dtypes.iloc[j] for j in features]
+        if all(_is_sparse_series(dtypes)) and all(dtype.fill_value == 0 for dtype in dtypes):
+            found: Any = X.iloc[:, target[0]] if target else None
+            y = found.sparse.to_dense() if hasattr(found, "sparse") else found
+            sparse = X.iloc[:, features] if target else X
+            return Unwrapped(sparse.sparse.to_coo().tocsr(), [str(X.columns[j]) for j in features], y)
     return Unwrapped(X, None) if is_on_disk(X) else None
 
 
@@ -106,16 +106,6 @@ def _is_pandas_frame(X: Any) -> bool:
 
 def _is_sparse_series(dtypes: Any) -> list[bool]:
     return [type(dtype).__name__ == "SparseDtype" for dtype in dtypes]
-
-
-def _has_sparse_columns(X: Any, label: Any) -> bool:
-    """Return True if X is a DataFrame whose features are all sparse columns with the fill value 0."""
-    if not _is_pandas_frame(X) or not any(_is_sparse_series(X.dtypes)):
-        return False
-    names, dtypes = list(X.columns), list(X.dtypes)
-    target = find_columns([] if label is None else [label], names, "label")
-    features = [dtype for j, dtype in enumerate(dtypes) if j not in target]
-    return all(_is_sparse_series(features)) and all(dtype.fill_value == 0 for dtype in features)
 
 
 def as_dense_columns(X: Any) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
@@ -23,7 +25,7 @@ from belief.data.containers import (
 )
 from belief.data.kinds import as_target, check_frame, check_not_swapped, describe_kind
 from belief.data.relations import Relation, open_relation
-from belief.data.remote import RemoteFiles, delete_with, expand_wildcards, is_remote
+from belief.data.remote import RemoteFiles, expand_wildcards, is_remote
 from belief.data.source import Stream, is_sparse
 from belief.data.stream import NUMPY_ERRORS, TableStream, open_files, open_relation_stream
 from belief.data.table import as_2d_array, as_blocks, as_frame, as_valid_csr, count_columns
@@ -166,7 +168,10 @@ def _open_remote(urls: Sequence[Any], y: Any, columns: ColumnSelection, feature_
         return open_relation_stream(relation, as_target(y), columns), None, None
     copies, folder = files.copy()
     opened = open_input(copies, y, columns, feature_names, layer)
-    delete_with(opened[0], folder)
+    try:
+        weakref.finalize(opened[0], shutil.rmtree, folder, ignore_errors=True)
+    except TypeError:  # X supports no weak references, so it has been read into memory
+        shutil.rmtree(folder, ignore_errors=True)
     return opened
 
 

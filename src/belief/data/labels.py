@@ -64,7 +64,12 @@ class Labels:
         check_no_missing(y, self.name, self.n_rows)
         check_target_type(y, self.name)
         try:
-            values, codes = _encode(y)
+            if y.dtype.kind not in "iu" or not len(y) or int(y.max()) - int(y.min()) > len(y):
+                values, codes = np.unique(y, return_inverse=True)
+            else:  # integers of a small range need no sorting; their difference is int64, so that it does not overflow
+                low, wide = y.min(), y.astype(np.int64) if y.dtype.kind == "i" else y
+                values, codes = unique_ids((wide - low).astype(np.int64))
+                values = values.astype(y.dtype) + low
         except (TypeError, ValueError):
             types = ", ".join(sorted({type(v).__name__ for v in y}))
             raise ValueError(
@@ -236,16 +241,6 @@ def check_target_type(y: Array, name: str) -> None:
         raise ValueError(
             f"{name} has values of type {kind or y.dtype}, which are neither classes nor numbers. {advice}."
         )
-
-
-def _encode(y: Array) -> tuple[Array, Array]:
-    """Return the sorted distinct values of y, and for each element of y the index of its value."""
-    if y.dtype.kind not in "iu" or not len(y) or int(y.max()) - int(y.min()) > len(y):
-        return np.unique(y, return_inverse=True)
-    # Integers of a small range are encoded without sorting. The difference is computed in int64 so as not to overflow.
-    low, wide = y.min(), y.astype(np.int64) if y.dtype.kind == "i" else y
-    values, codes = unique_ids((wide - low).astype(np.int64))
-    return values.astype(y.dtype) + low, codes
 
 
 def as_numbers(values: Array, name: str) -> Array:

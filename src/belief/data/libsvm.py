@@ -102,19 +102,18 @@ def load_libsvm(
     limits = _Limits.of(n_features, zero_based, np.dtype(dtype))
     blocks = [block for file in files for block in _parse_file(file, block_bytes, limits)]
     low, high = min(block.low for block in blocks), max(block.high for block in blocks)
-    base = _first_index(zero_based, low)
+    base, width = _find_columns(n_features, zero_based, low, high, files)
     if n_features is not None and high - base >= n_features:
         # with an index 0, the largest index is beyond n_features: read again for an error that names the line
         deque(_read(files, n_features, True, block_bytes, np.dtype(dtype)), maxlen=0)
-    width = _count_features(n_features, high, base, files)
     return [block.csr(base, width) for block in blocks], np.concatenate([block.labels for block in blocks])
 
 
 def find_shape(files: list[Path]) -> tuple[int, bool]:
     """Read LIBSVM files; return their number of columns, and whether their indices start at 0."""
     low, high = _scan(files, BLOCK_BYTES, _Limits.of(None, "auto", np.dtype(np.float64)))
-    base = _first_index("auto", low)
-    return _count_features(None, high, base, files), base == 0
+    base, width = _find_columns(None, "auto", low, high, files)
+    return width, base == 0
 
 
 def _check_arguments(
@@ -180,8 +179,7 @@ def _read(
     low = high = 0
     if n_features is None or zero_based == "auto":
         low, high = _scan(files, size, _Limits.of(n_features, zero_based, dtype))
-    base = _first_index(zero_based, low)
-    width = _count_features(n_features, high, base, files)
+    base, width = _find_columns(n_features, zero_based, low, high, files)
     for file in files:
         for block in _parse_file(file, size, _Limits.of(width, base == 0, dtype)):
             yield block.csr(base, width), block.labels
@@ -201,19 +199,19 @@ def _scan(files: list[Path], size: int, limits: _Limits) -> tuple[int, int]:
     return low, high
 
 
-def _first_index(zero_based: bool | Literal["auto"], low: int) -> int:
-    """Return the index of the first column in the files, 0 or 1; `low` is the smallest index that occurs."""
-    return int(low > 0) if zero_based == "auto" else 1 - zero_based
+def _find_columns(
+    n_features: int | None, zero_based: bool | Literal["auto"], low: int, high: int, files: list[Path]
+) -> tuple[int, int]:
+    """Return the index of the first column (0 or 1), and the number of columns.
 
-
-def _count_features(n_features: int | None, high: int, base: int, files: list[Path]) -> int:
-    if n_features is not None:
-        return n_features
-    if high < base:
+    The smallest and the largest index that occur are `low` and `high`.
+    """
+    base = int(low > 0) if zero_based == "auto" else 1 - zero_based
+    if n_features is None and high < base:
         raise ValueError(
             f"{files[0]}: no line has an index:value entry. Pass n_features, because the number of columns is unknown."
         )
-    return high - base + 1
+    return base, high - base + 1 if n_features is None else n_features
 
 
 def _chunks(file: Path, size: int) -> Iterator[bytes]:

@@ -88,13 +88,20 @@ class ColumnarFiles:
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         n_rows = max(1, min(self.max_batch_rows, self.batch_bytes // (4 * max(1, len(columns)))))
+        pa = pyarrow()
         types = [self.schema.field(name).type for name in columns]
         for path, keys in self._files:
             with rephrase_errors(path, self._kind), self._changes.reading(path):
                 for batch in self._read(path, [name for name in columns if name not in keys], n_rows):
                     batch.validate(full=True)  # offsets or indices of a damaged file may point outside its buffers
-                    arrays = [_column(batch, name, kind, keys) for name, kind in zip(columns, types, strict=True)]
-                    yield pyarrow().record_batch(arrays, names=list(columns))
+                    arrays = []
+                    for name, kind in zip(columns, types, strict=True):
+                        if name in keys:
+                            arrays.append(pa.repeat(pa.scalar(keys[name], kind), len(batch)))
+                        else:
+                            column = batch.column(name)
+                            arrays.append(column if column.type == kind or is_text(kind) else column.cast(kind))
+                    yield pa.record_batch(arrays, names=list(columns))
 
 
 def _read_parquet(path: Path, columns: list[str], n_rows: int) -> Iterator[Any]:
@@ -112,15 +119,6 @@ def _read_arrow(path: Path, columns: list[str], n_rows: int) -> Iterator[Any]:
         for i in range(reader.num_record_batches):
             batch = reader.get_batch(i)
             yield from (batch.slice(a, n_rows) for a in range(0, len(batch), n_rows))
-
-
-def _column(batch: Any, name: str, kind: Any, keys: dict[str, Any]) -> Any:
-    """Return a column of a batch, with its type in the common schema. A partition key is repeated for all rows."""
-    pa = pyarrow()
-    if name in keys:
-        return pa.repeat(pa.scalar(keys[name], kind), len(batch))
-    column = batch.column(name)
-    return column if column.type == kind or is_text(kind) else column.cast(kind)
 
 
 class CsvFiles:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-import weakref
 from collections.abc import Sequence
 from fnmatch import fnmatch
 from glob import glob
@@ -135,17 +134,6 @@ class RemoteFiles:
             shutil.rmtree(folder, ignore_errors=True)
             raise ValueError(f"{hide_secrets(self._urls[0])}: could not be copied: {_one_line(error)}") from None
         return files, folder
-
-
-def delete_with(owner: Any, folder: Path) -> None:
-    """Delete a temporary folder when its owner is garbage collected.
-
-    If the owner does not support weak references, the folder is deleted at once.
-    """
-    try:
-        weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
-    except TypeError:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _open_filesystem(url: str, scheme: str) -> tuple[Any, str]:

@@ -333,27 +333,24 @@ def _open_csv(files: Sequence[Path], columns: ColumnSelection) -> CsvFiles:
 def _read_npz(paths: Sequence[Path], label: str) -> tuple[list[Array], Array]:
     X, y = [], []
     for path in paths:
-        arrays = _load_npz(path, ("X", label))
+        try:
+            with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+                missing = [name for name in ("X", label) if name not in file.files]
+                available = ", ".join(file.files)
+                arrays = {} if missing else {name: file[name] for name in ("X", label)}
+                if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+                    raise ValueError("an entry is not an array")
+        except NUMPY_ERRORS:
+            raise ValueError(
+                f"{path}: the file is not a valid NPZ file of plain arrays. Write it with np.savez."
+            ) from None
+        if missing:
+            raise ValueError(
+                f"{path}: there is no array {missing[0]!r}. The file contains {available}. Name the array of the target"
+                " with label='name'."
+            )
         if arrays["X"].ndim != 2:
             raise ValueError(f"{path}: the array X must be two-dimensional; got the shape {arrays['X'].shape}.")
         X.append(arrays["X"])
         y.append(arrays[label])
     return X, np.concatenate(y)
-
-
-def _load_npz(path: Path, names: Sequence[str]) -> dict[str, Array]:
-    try:
-        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            missing = [name for name in names if name not in file.files]
-            if not missing:
-                arrays = {name: file[name] for name in names}
-                if not all(isinstance(array, np.ndarray) for array in arrays.values()):
-                    raise ValueError("an entry is not an array")
-                return arrays
-            available = ", ".join(file.files)
-    except NUMPY_ERRORS:
-        raise ValueError(f"{path}: the file is not a valid NPZ file of plain arrays. Write it with np.savez.") from None
-    raise ValueError(
-        f"{path}: there is no array {missing[0]!r}. The file contains {available}. Name the array of the target with"
-        " label='name'."
-    )

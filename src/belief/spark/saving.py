@@ -7,24 +7,33 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReader
+from pyspark.ml import Model
+from pyspark.ml.param import Params
+from pyspark.ml.util import DefaultParamsReader, DefaultParamsWriter, MLReadable, MLReader, MLWritable
 from pyspark.sql.utils import is_remote
 
 from belief.result.result import Result
 
-if TYPE_CHECKING:
-    from belief.spark.selector import BeliefSelectorModel
-
 FORMAT = 1
 
 
-class ParamsWriter(DefaultParamsWriter):
-    """A writer of the Params of a selector. Unlike PySpark's writer, it can overwrite on Spark Connect."""
+class Writer(DefaultParamsWriter):
+    """A writer of selectors and models. Unlike PySpark's writer, it can overwrite on Spark Connect."""
+
+    piece_characters = 2**25  # a piece is sent with one task, and Spark limits the size of tasks to 128 MiB
 
     def saveImpl(self, path: str) -> None:
         self.saveMetadata(self.instance, path, self.sparkSession, extraMetadata={"beliefFormat": FORMAT})
+        if not isinstance(self.instance, Model):
+            return
+        result: Result = self.instance.toLocal()  # type: ignore[attr-defined]
+        text = json.dumps(result.to_dict())
+        for start in range(0, len(text), self.piece_characters):
+            row = (start, text[start : start + self.piece_characters])
+            piece = self.sparkSession.createDataFrame([row], "start long, text string")
+            piece.write.mode("append").parquet(f"{path}/result")
 
     def _handleOverwrite(self, path: str) -> None:
         if not is_remote():
@@ -35,23 +44,8 @@ class ParamsWriter(DefaultParamsWriter):
         RemoteMLWriter.handleOverwrite(path, True)
 
 
-class ModelWriter(ParamsWriter):
-    """A writer of the Params and the Result of a model."""
-
-    piece_characters = 2**25  # a piece is sent with one task, and Spark limits the size of tasks to 128 MiB
-    instance: BeliefSelectorModel
-
-    def saveImpl(self, path: str) -> None:
-        super().saveImpl(path)
-        text = json.dumps(self.instance.toLocal().to_dict())
-        for start in range(0, len(text), self.piece_characters):
-            row = (start, text[start : start + self.piece_characters])
-            piece = self.sparkSession.createDataFrame([row], "start long, text string")
-            piece.write.mode("append").parquet(f"{path}/result")
-
-
-class ParamsReader(MLReader[Any]):
-    """A reader of saved selectors."""
+class Reader(MLReader[Any]):
+    """A reader of saved selectors and models."""
 
     def __init__(self, cls: type) -> None:
         super().__init__()
@@ -68,17 +62,23 @@ class ParamsReader(MLReader[Any]):
                 f"{path} has format {found}, but this version of belief-fs reads format {FORMAT}."
                 " Load it with the version that saved it, or fit again."
             )
-        instance = self._create(path)._resetUid(metadata["uid"])
+        arguments = []
+        if issubclass(self._cls, Model):
+            pieces = self.sparkSession.read.parquet(f"{path}/result").orderBy("start").toLocalIterator()
+            arguments = [Result.from_dict(json.loads("".join(row.text for row in pieces)))]
+        instance = self._cls(*arguments)._resetUid(metadata["uid"])
         DefaultParamsReader.getAndSetParams(instance, metadata)
         return instance
 
-    def _create(self, path: str) -> Any:
-        return self._cls()
 
+class Saved(Params, MLReadable[Any], MLWritable):
+    """Base class of the selector and of the model, which can be saved and loaded."""
 
-class ModelReader(ParamsReader):
-    """A reader of saved models."""
+    def write(self) -> Writer:
+        """Return a writer with the methods `overwrite` and `save`."""
+        return Writer(self)
 
-    def _create(self, path: str) -> Any:
-        pieces = self.sparkSession.read.parquet(f"{path}/result").orderBy("start").toLocalIterator()
-        return self._cls(Result.from_dict(json.loads("".join(row.text for row in pieces))))
+    @classmethod
+    def read(cls) -> Reader:
+        """Return a reader of what `write` saved."""
+        return Reader(cls)

@@ -9,7 +9,6 @@ from pyspark.ml import Estimator, Model
 from pyspark.ml.feature import VectorSlicer
 from pyspark.ml.functions import array_to_vector
 from pyspark.ml.linalg import DenseVector
-from pyspark.ml.util import MLReadable, MLWritable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import coalesce, col, lit, transform
 from pyspark.sql.types import ArrayType
@@ -18,7 +17,7 @@ from belief._utils.validation import did_you_mean
 from belief.engines.spark.frame import assemble, check_numeric, find_columns, quote
 from belief.result.result import Result
 from belief.spark.params import TABLE, BeliefParams, with_setters
-from belief.spark.saving import ModelReader, ModelWriter, ParamsReader, ParamsWriter
+from belief.spark.saving import Saved
 
 EXPLANATION = (
     "feature string, index long, rank int, relevance double, error double, p_value double, q_value double,"
@@ -29,7 +28,7 @@ EXPLANATION = (
 
 
 @with_setters([p.name for p in TABLE])
-class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, MLReadable["BeliefSelector"], MLWritable):
+class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, Saved):
     """Select relevant features without redundant ones, with BELIEF on Spark.
 
     Each parameter is a Param with a setter and a getter. ``print(BeliefSelector().explainParams())`` lists their
@@ -115,18 +114,9 @@ class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, MLReadable[
         )
         return self._copyValues(BeliefSelectorModel(result)._resetUid(self.uid))
 
-    def write(self) -> ParamsWriter:
-        """Return a writer with the methods `overwrite` and `save`."""
-        return ParamsWriter(self)
-
-    @classmethod
-    def read(cls) -> ParamsReader:
-        """Return a reader of saved selectors."""
-        return ParamsReader(cls)
-
 
 @with_setters(["featuresCol", "outputCol"])
-class BeliefSelectorModel(Model, BeliefParams, MLReadable["BeliefSelectorModel"], MLWritable):
+class BeliefSelectorModel(Model, BeliefParams, Saved):
     """The features that :class:`BeliefSelector` selected.
 
     With `featuresCol`, `transform` writes the vector of the selected features to `outputCol`, in order of selection and
@@ -199,12 +189,3 @@ class BeliefSelectorModel(Model, BeliefParams, MLReadable["BeliefSelectorModel"]
             column = array_to_vector(numbers)
         copied = dataset.withColumn(vectors, column).withMetadata(vectors, dataset.schema[features].metadata)
         return slicer.transform(copied).drop(vectors)
-
-    def write(self) -> ModelWriter:
-        """Return a writer with the methods `overwrite` and `save`."""
-        return ModelWriter(self)
-
-    @classmethod
-    def read(cls) -> ModelReader:
-        """Return a reader of saved models."""
-        return ModelReader(cls)

@@ -107,10 +107,10 @@ class HashedStrings(CategoryEncoder):
         self._strings = strings
 
     def _code(self, value: Any) -> float:
-        known = self._codes.get(value)
+        known = self.codes.get(value)
         if known is None:
             digest = hashlib.blake2b(str(value).encode(), digest_size=16).digest()
-            known = self._codes[value] = float(int.from_bytes(digest[:8], "little") >> 11)
+            known = self.codes[value] = float(int.from_bytes(digest[:8], "little") >> 11)
             check = int.from_bytes(digest[8:], "little") >> 1
             check_collision(self._strings.setdefault((self.name, known), check), check, self.name)
         return known
