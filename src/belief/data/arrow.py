@@ -322,11 +322,7 @@ def check_target_type(field: Any, source: str) -> None:
 def target_values(column: Any, name: str, first: int) -> tuple[Array, Array]:
     """Return the sorted distinct values of a target column, and for each row the index of its value.
 
-    Parameters
-    ----------
-    column : an Arrow array
-    name : the name of the column, for error messages
-    first : the number of the first row
+    Error messages count the rows from `first`, the number of the first row of this column.
     """
     if pyarrow().types.is_decimal(column.type):
         is_whole = column.type.scale <= 0 and column.type.precision - column.type.scale <= 18

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -12,7 +13,6 @@ import numpy as np
 
 from belief._utils.validation import did_you_mean, is_integer
 from belief.data.diagnostics import shorten
-from belief.data.encoding import check_encoding
 from belief.method.arrays import Array
 
 PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # the column in which pandas stores the index of a DataFrame
@@ -80,7 +80,15 @@ class ColumnSelection:
                 " with another separator."
             )
         if self.encoding is not None:
-            check_encoding(self.encoding)
+            try:
+                is_known = codecs.lookup(self.encoding)._is_text_encoding
+            except (LookupError, ValueError):
+                is_known = False
+            if not is_known:
+                raise ValueError(
+                    "encoding must be the name of a text encoding, such as 'latin1' or 'utf-16'; got"
+                    f" {self.encoding!r}."
+                )
 
     def changed_options(self) -> list[str]:
         """Return the names of the options that differ from their defaults; `task` is ignored."""

@@ -168,14 +168,7 @@ def open_anndata_file(path: Path, columns: ColumnSelection, layer: str | None, y
 
 
 def stream_rows(table: Unwrapped, y: Any, columns: ColumnSelection) -> ArrayStream:
-    """Return a stream of an array on disk, or of a sparse matrix from a file.
-
-    Parameters
-    ----------
-    table : the array or matrix, and its column names
-    y : the target; None if the target is a column of the array
-    columns : the columns to read
-    """
+    """Return a stream of an array on disk, or of a sparse matrix from a file; its target is y or a column of it."""
     X, names = table.X, table.names
     known: Sequence[Any] = range(X.shape[1]) if names is None else names
     label = columns.label if table.y is None else None

@@ -93,13 +93,7 @@ def are_numbers(texts: Collection[Any]) -> bool:
 
 
 def warn_of_numbers_as_text(column: str, texts: Collection[Any]) -> None:
-    """Warn if the values of a text column look like numbers.
-
-    Parameters
-    ----------
-    column : the name of the column in the warning
-    texts : the distinct values of the column
-    """
+    """Warn if `texts`, the distinct values of a text column, look like numbers."""
     some = islice(texts, MAX_CHECKED_TEXTS)
     fractions = [text for text in some if isinstance(text, str) and re.search(r"[.,]\d", text)]
     if 2 * len(fractions) > min(len(texts), MAX_CHECKED_TEXTS) and are_numbers(texts):

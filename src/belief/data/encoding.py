@@ -21,16 +21,6 @@ BYTE_ORDER_MARKS = {  # UTF-32 first, since its little-endian mark starts with t
 }
 
 
-def check_encoding(name: str) -> None:
-    """Raise a ValueError if Python has no text encoding of this name."""
-    try:
-        known = codecs.lookup(name)._is_text_encoding
-    except (LookupError, ValueError):
-        known = False
-    if not known:
-        raise ValueError(f"encoding must be the name of a text encoding, such as 'latin1' or 'utf-16'; got {name!r}.")
-
-
 def detect_encoding(path: Path) -> str:
     """Return the encoding of a text file, detected from its first bytes: UTF-8, UTF-16 or UTF-32."""
     start = import_optional("pyarrow", "files").input_stream(str(path)).read(INSPECTED_BYTES)

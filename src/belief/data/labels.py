@@ -285,13 +285,8 @@ class RowError(ValueError):
     """An error in a row of a table; the message contains the row number.
 
     Code that reads one part of a table raises the error with the row number within this part. Its caller knows how many
-    rows precede the part, and raises the error again with the row number in the whole table.
-
-    Parameters
-    ----------
-    before : the message up to the row number
-    row : the row number
-    rest : the message after the row number
+    rows precede the part, and raises the error again with the row number in the whole table. The message consists of
+    the text `before`, the row number and the text `rest`.
     """
 
     def __init__(self, before: str, row: int, rest: str) -> None:
@@ -300,14 +295,7 @@ class RowError(ValueError):
 
 
 def check_no_missing(y: Array, name: str, first: int | None) -> None:
-    """Raise an error if a target is missing or infinite.
-
-    Parameters
-    ----------
-    y : the targets of some rows
-    name : the name of the target in the error message
-    first : the number of the first row; None if unknown
-    """
+    """Raise an error if a target is missing or infinite; `first` is the number of the first row, or None if unknown."""
     # scikit-learn's estimator checks expect the words "Input" and "NaN" or "infinity" in the message.
     if y.dtype.kind == "f":
         bad, problem = ~np.isfinite(y), "NaN" if np.isnan(y).any() else "infinity"

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from belief._utils.optional import import_optional
 from belief.data.arrow import is_text, pyarrow
@@ -22,16 +22,6 @@ from belief.data.files import ChangeDetector, drop_duplicates, file_stamp, list_
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"]
 MIN_ROWS_PER_BLOCK = 64  # for wide CSV files, because each column of a block adds overhead
 MAX_INFERRED_COLUMNS = 10_000  # Arrow infers the types of more columns too slowly: about 50 µs and some kB per column
-
-
-class TableReader(Protocol):
-    """The interface of readers. A reader reads one or more files with the same columns."""
-
-    schema: Any
-    first: Path
-
-    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Yield Arrow batches of these columns, in the order of the files."""
 
 
 class ColumnarFiles:
@@ -87,6 +77,7 @@ class ColumnarFiles:
         return schema
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield Arrow batches of these columns, in the order of the files."""
         n_rows = max(1, min(self.max_batch_rows, self.batch_bytes // (4 * max(1, len(columns)))))
         pa = pyarrow()
         types = [self.schema.field(name).type for name in columns]
@@ -351,12 +342,7 @@ def rephrase_errors(
 ) -> Iterator[None]:
     """Convert errors of Arrow within this context to a ValueError with a message of one line that names the file.
 
-    Parameters
-    ----------
-    path : the file
-    kind : the format of the file, for the message
-    diagnose : called after an error; it returns a better message than Arrow's, or None
-    encoding : the encoding of a text file
+    After an error, `diagnose` is called. It returns a better message than Arrow's, or None.
     """
     try:
         yield

@@ -49,30 +49,24 @@ class Relation:
         """Yield Arrow batches of these columns; all but the last have the same number of rows."""
         schema = pyarrow().schema([self.schema.field(name) for name in columns])
         n_rows = max(1, min(self.max_batch_rows, self.batch_bytes // (8 * max(1, len(columns)))))
+        pa = pyarrow()
+        waiting: list[Any] = []
         try:
-            batches = (check_arrow(batch, "X") for batch in self._read(list(columns), n_rows))
-            yield from resize_batches(batches, schema, n_rows)
+            for batch in self._read(list(columns), n_rows):
+                check_arrow(batch, "X")
+                waiting.append(batch if batch.schema.equals(schema) else _cast(batch, schema))
+                if (n_waiting := sum(map(len, waiting))) < n_rows:
+                    continue
+                table = pa.Table.from_batches(waiting, schema)
+                for a in range(0, n_waiting - n_rows + 1, n_rows):
+                    yield _as_batch(table.slice(a, n_rows))
+                waiting = table.slice(n_waiting - n_waiting % n_rows).to_batches()
+            if sum(map(len, waiting)):
+                yield _as_batch(pa.Table.from_batches(waiting, schema))
         except (ValueError, MemoryError):
             raise
         except Exception as error:  # each library raises its own errors
             raise ValueError(f"X could not be read: {' '.join(str(error).split())}") from error
-
-
-def resize_batches(batches: Iterable[Any], schema: Any, n_rows: int) -> Iterator[Any]:
-    """Yield the same rows in batches of exactly `n_rows` rows; the last batch may be smaller."""
-    pa = pyarrow()
-    waiting: list[Any] = []
-    for batch in batches:
-        waiting.append(batch if batch.schema.equals(schema) else _cast(batch, schema))
-        if (n_waiting := sum(map(len, waiting))) < n_rows:
-            continue
-        table = pa.Table.from_batches(waiting, schema)
-        for a in range(0, n_waiting - n_rows + 1, n_rows):
-            yield _as_batch(table.slice(a, n_rows))
-        rest = table.slice(n_waiting - n_waiting % n_rows)
-        waiting = rest.to_batches()
-    if sum(map(len, waiting)):
-        yield _as_batch(pa.Table.from_batches(waiting, schema))
 
 
 def _as_batch(table: Any) -> Any:

@@ -31,7 +31,7 @@ from belief.data.containers import ANNDATA_ENDINGS, ArrayStream, open_anndata_fi
 from belief.data.diagnostics import MAX_FREE_TEXT_ROWS, is_free_text, suggest_csv_options, warn_of_left_out
 from belief.data.files import ChangeDetector, find_files
 from belief.data.labels import Labels, as_array
-from belief.data.readers import ColumnarFiles, CsvFiles, TableReader
+from belief.data.readers import ColumnarFiles, CsvFiles
 from belief.data.relations import Relation
 from belief.data.source import Stream, prefetch
 from belief.data.table import check_memory_for_sums, find_labels
@@ -62,7 +62,12 @@ class TableStream(Stream):
     names: list[str]
 
     def __init__(
-        self, files: TableReader, label: str | None, names: Sequence[str], declared: Array, y: Any = None
+        self,
+        files: CsvFiles | ColumnarFiles | Relation,
+        label: str | None,
+        names: Sequence[str],
+        declared: Array,
+        y: Any = None,
     ) -> None:
         self.files, self.label, self.names, self._y = files, label, list(names), y
         if isinstance(files, CsvFiles):
@@ -307,7 +312,7 @@ def check_csv_options(names: Sequence[str], file: Path, columns: ColumnSelection
 def list_columns(paths: Sequence[Path], columns: ColumnSelection) -> list[str]:
     """Return the names of the columns of CSV, Parquet or Arrow files."""
     kind, files = find_files(paths)
-    table: TableReader = CsvFiles(files, columns, []) if kind == "csv" else ColumnarFiles(files, kind)
+    table: CsvFiles | ColumnarFiles = CsvFiles(files, columns, []) if kind == "csv" else ColumnarFiles(files, kind)
     return [name for name in table.schema.names if not PANDAS_INDEX.fullmatch(name)]
 
 
