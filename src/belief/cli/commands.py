@@ -82,12 +82,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 options.run(options)
             sys.stdout.flush()
             return 0
-        except KeyboardInterrupt:
-            print_message(_describe_stop(options))
-            return 130
-        except Terminated as terminated:
-            print_message(_describe_stop(options))
-            return 128 + terminated.signal
+        except (KeyboardInterrupt, Terminated) as stop:
+            again = ""
+            if getattr(options, "checkpoint", None):
+                again = f"; repeat the command{' without --restart' * options.restart} to continue"
+            print_message(f"stopped{again}.")
+            return 128 + stop.signal if isinstance(stop, Terminated) else 130
         except BrokenPipeError:  # as in `belief select ... | head`
             code = 1
         except (ValueError, TypeError, OSError, MemoryError) as error:
@@ -99,14 +99,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             flush_or_discard(sys.stdout)
             flush_or_discard(sys.stderr)
     return code
-
-
-def _describe_stop(options: argparse.Namespace) -> str:
-    """Return the message for a stopped run; with a checkpoint, it says how to continue the run."""
-    if not getattr(options, "checkpoint", None):
-        return "stopped."
-    without = " without --restart" if options.restart else ""
-    return f"stopped; repeat the command{without} to continue."
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -12,6 +12,7 @@ import stat
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -167,8 +168,9 @@ def write_data(stream: Any, result: Result, path: Path) -> None:
     names = [name for name in stream.names if name in selected] + [stream.label]
     with replacing(path) as file:
         if path.suffix == ".csv" and isinstance(stream.files, CsvFiles):
+            header = pyarrow().record_batch([[name] for name in names], names=names)
             with file.open("wb") as text:
-                text.writelines(_csv_lines(stream.files, names))
+                text.writelines(map(_format_lines, chain([header], stream.files.text_batches(names))))
         else:
             _write_batches(*_typed_batches(stream.files, names), file)
 
@@ -180,13 +182,6 @@ def _write_batches(schema: Any, batches: Iterator[Any], path: Path) -> None:
     with writer(str(path), schema) as out:
         for batch in batches:
             out.write(batch.cast(schema))
-
-
-def _csv_lines(files: CsvFiles, columns: Sequence[str]) -> Iterator[bytes]:
-    """Yield the lines of a new CSV file with these columns of the input files. The first line has the column names."""
-    yield _format_lines(pyarrow().record_batch([[name] for name in columns], names=list(columns)))
-    for batch in files.text_batches(columns):
-        yield _format_lines(batch)
 
 
 def _format_lines(batch: Any) -> bytes:

@@ -90,12 +90,7 @@ def open_input(
 ) -> OpenedInput:
     """Open files, and split tables into features and target; return X, y and feature names.
 
-    Parameters
-    ----------
-    X, y : the arguments of `select`
-    columns : the target column and the features
-    feature_names : the column names of an array or a sparse matrix
-    layer : the layer of AnnData to use
+    X, y, `feature_names` and `layer` are the arguments of `select`; `columns` selects the target and the features.
     """
     changed = columns.changed_options()
     if isinstance(X, Stream):

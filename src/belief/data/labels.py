@@ -62,7 +62,13 @@ class Labels:
                 " instead."
             )
         check_no_missing(y, self.name, self.n_rows)
-        check_target_type(y, self.name)
+        odd = {list, tuple, dict, set, frozenset, np.ndarray, bytes, np.bytes_, np.void, complex}
+        kind = next((t.__name__ for t in map(type, y) if t in odd), None) if y.dtype.kind == "O" else None
+        if y.dtype.kind not in "OUbiufmM" or kind:
+            advice = "Decode them to strings" if kind == "bytes" or y.dtype.kind == "S" else "Pass one value per row"
+            raise ValueError(
+                f"{self.name} has values of type {kind or y.dtype}, which are neither classes nor numbers. {advice}."
+            )
         try:
             if y.dtype.kind not in "iu" or not len(y) or int(y.max()) - int(y.min()) > len(y):
                 values, codes = np.unique(y, return_inverse=True)
@@ -230,17 +236,6 @@ def _as_numeric(y: Array) -> Array:
         if np.iinfo(dtype).min <= min(whole) and max(whole) <= np.iinfo(dtype).max:
             return np.array(whole, dtype)
     return _as_objects(whole)
-
-
-def check_target_type(y: Array, name: str) -> None:
-    """Raise a ValueError if the targets are neither classes nor numbers."""
-    odd = {list, tuple, dict, set, frozenset, np.ndarray, bytes, np.bytes_, np.void, complex}
-    kind = next((t.__name__ for t in map(type, y) if t in odd), None) if y.dtype.kind == "O" else None
-    if y.dtype.kind not in "OUbiufmM" or kind:
-        advice = "Decode them to strings" if kind == "bytes" or y.dtype.kind == "S" else "Pass one value per row"
-        raise ValueError(
-            f"{name} has values of type {kind or y.dtype}, which are neither classes nor numbers. {advice}."
-        )
 
 
 def as_numbers(values: Array, name: str) -> Array:

@@ -134,8 +134,14 @@ class CsvFiles:
                 self._encodings[path] = columns.encoding or detect_encoding(path)
         self._names = self._read_names(paths[0])
         check_same_columns([(path, self._read_names(path)) for path in paths], self._suggestion(paths[0]))
-        self._sample: dict[str, Any]  # the first rows of the text columns
-        types = {f.name: self._column_type(f.name, f.type, f.name in text) for f in self._infer_types()}
+        numeric = self._find_numeric_columns() if len(self._names) > MAX_INFERRED_COLUMNS else set()
+        with rephrase_errors(self.first, "CSV", partial(self._diagnose, self.first, {})):
+            reader = self._open(self.first, {}, [name for name in self._names if name not in numeric] or None)
+            rows = next(iter(reader), None)
+        # the first rows of the text columns
+        self._sample = {f.name: rows.column(f.name) for f in reader.schema if rows is not None and is_text(f.type)}
+        kinds = {name: pyarrow().float64() for name in self._names} | {f.name: f.type for f in reader.schema}
+        types = {name: self._column_type(name, kinds[name], name in text) for name in self._names}
         self.block_bytes = max(self.block_bytes, MIN_ROWS_PER_BLOCK * sum(map(len, self._names)))
         self.schema = pyarrow().schema({**types, **self._types_after_gaps(types)})
 
@@ -143,17 +149,6 @@ class CsvFiles:
         with rephrase_errors(path, "CSV", encoding=self._encodings[path]):
             first = read_header(path, self._columns.separator_for(path), self._encodings[path])
         return first if self._columns.header else [f"c{j}" for j in range(len(first))]
-
-    def _infer_types(self) -> Iterator[Any]:
-        """Yield the Arrow field of each column, inferred from the first rows."""
-        numeric = self._find_numeric_columns() if len(self._names) > MAX_INFERRED_COLUMNS else set()
-        with rephrase_errors(self.first, "CSV", partial(self._diagnose, self.first, {})):
-            reader = self._open(self.first, {}, [name for name in self._names if name not in numeric] or None)
-            rows = next(iter(reader), None)
-        found = {field.name: field for field in reader.schema}
-        self._sample = {n: rows.column(n) for n, f in found.items() if rows is not None and is_text(f.type)}
-        pa = pyarrow()
-        return (found.get(name) or pa.field(name, pa.float64()) for name in self._names)
 
     def _find_numeric_columns(self) -> set[str]:
         """Return the columns with only numbers in the first lines; Arrow need not infer their types.

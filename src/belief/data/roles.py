@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -35,6 +35,10 @@ class Roles:
     groups: Any = None
     adjust_for: Any = None
     sample_weight: Any = None
+
+    def with_values(self, found: Mapping[str, list[Any]]) -> Roles:
+        """Return a copy in which the given parameters are values: one array, and for `adjust_for` a list of arrays."""
+        return replace(self, **{role: x if role == "adjust_for" else x[0] for role, x in found.items()})
 
     @property
     def exist(self) -> bool:
@@ -81,8 +85,7 @@ class Roles:
             columns = replace(columns, drop=(*columns.drop, *names))
         else:
             return X, y, columns, self
-        given: dict[str, Any] = {role: x if role == "adjust_for" else x[0] for role, x in values.items()}
-        roles = replace(self, **given)
+        roles = self.with_values(values)
         if roles.sample_weight is not None:
             weight = check_weights(roles.sample_weight)
             roles = replace(roles, sample_weight=weight)
@@ -115,8 +118,7 @@ class Roles:
 
         def read() -> Design:
             found = {role: [X.also[name] for name in each] for role, each in named.items()}
-            values = {role: x if role == "adjust_for" else x[0] for role, x in found.items()}
-            return make_design(replace(self, **values))
+            return make_design(self.with_values(found))
 
         return read
 

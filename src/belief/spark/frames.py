@@ -80,8 +80,8 @@ def select_frame(
                         f"{role}: column {name!r} holds integers of 2^53 or more, which are not exact as floats. Cast"
                         " it to string."
                     )
-            values: dict[str, Any] = {role: [columns[name] for name in each] for role, each in named.items()}
-            return make_design(Roles(**{role: x if role == "adjust_for" else x[0] for role, x in values.items()}))
+            found = {role: [columns[name] for name in each] for role, each in named.items()}
+            return make_design(Roles().with_values(found))
 
         engine: Engine = DesignedEngine(cluster, read_design) if also else cluster
         return run_engine(engine, settings, lambda: names, JOINT_MEMORY_MB, reporter, given=given)

@@ -6,7 +6,7 @@ they get names in Spark's style. Each entry of TABLE becomes a Param, `getX`, `s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import Field
 from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
@@ -147,19 +147,9 @@ class BeliefParams(Params):
         def __getattr__(self, name: str) -> Any: ...
 
 
-def with_setters(names: Collection[str]) -> Callable[[type[P]], type[P]]:
-    """Return a class decorator that adds `setX` for these Params."""
+def add_method(cls: type, verb: str, p: Param[Any]) -> None:
+    """Add the method `getX` or `setX` of a Param to a class."""
 
-    def decorate(cls: type[P]) -> type[P]:
-        for p in TABLE:
-            if p.name in names:
-                _add_method(cls, "set", p)
-        return cls
-
-    return decorate
-
-
-def _add_method(cls: type, verb: str, p: Param[Any]) -> None:
     def get_value(self: BeliefParams) -> Any:
         return self.getOrDefault(p.name)
 
@@ -175,4 +165,4 @@ def _add_method(cls: type, verb: str, p: Param[Any]) -> None:
 
 for each in TABLE:
     setattr(BeliefParams, each.name, each)
-    _add_method(BeliefParams, "get", each)
+    add_method(BeliefParams, "get", each)

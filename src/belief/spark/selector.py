@@ -16,7 +16,7 @@ from pyspark.sql.types import ArrayType
 from belief._utils.validation import did_you_mean
 from belief.engines.spark.frame import assemble, check_numeric, find_columns, quote
 from belief.result.result import Result
-from belief.spark.params import TABLE, BeliefParams, with_setters
+from belief.spark.params import TABLE, BeliefParams, add_method
 from belief.spark.saving import Saved
 
 EXPLANATION = (
@@ -27,7 +27,6 @@ EXPLANATION = (
 )
 
 
-@with_setters([p.name for p in TABLE])
 class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, Saved):
     """Select relevant features without redundant ones, with BELIEF on Spark.
 
@@ -115,7 +114,6 @@ class BeliefSelector(Estimator["BeliefSelectorModel"], BeliefParams, Saved):
         return self._copyValues(BeliefSelectorModel(result)._resetUid(self.uid))
 
 
-@with_setters(["featuresCol", "outputCol"])
 class BeliefSelectorModel(Model, BeliefParams, Saved):
     """The features that :class:`BeliefSelector` selected.
 
@@ -171,15 +169,12 @@ class BeliefSelectorModel(Model, BeliefParams, Saved):
 
     def _transform(self, dataset: DataFrame) -> DataFrame:
         features = self._features()
-        if isinstance(features, str):
-            return self._slice_vectors(dataset, features)
-        selected = find_columns(dataset, self.selectedNames)
-        if self.isSet("outputCol"):
-            check_numeric(dataset, selected, self.getOutputCol())
-            dataset = assemble(dataset, selected, self.getOutputCol())
-        return dataset.drop(*set(find_columns(dataset, features, skip_missing=True)).difference(selected))
-
-    def _slice_vectors(self, dataset: DataFrame, features: str) -> DataFrame:
+        if not isinstance(features, str):
+            selected = find_columns(dataset, self.selectedNames)
+            if self.isSet("outputCol"):
+                check_numeric(dataset, selected, self.getOutputCol())
+                dataset = assemble(dataset, selected, self.getOutputCol())
+            return dataset.drop(*set(find_columns(dataset, features, skip_missing=True)).difference(selected))
         (features,) = find_columns(dataset, [features])
         vectors = f"{self.uid}__vectors"  # a copy, because VectorSlicer cannot read names with a dot
         slicer = VectorSlicer(inputCol=vectors, outputCol=self.getOutputCol(), indices=self.selectedFeatures)
@@ -189,3 +184,9 @@ class BeliefSelectorModel(Model, BeliefParams, Saved):
             column = array_to_vector(numbers)
         copied = dataset.withColumn(vectors, column).withMetadata(vectors, dataset.schema[features].metadata)
         return slicer.transform(copied).drop(vectors)
+
+
+for each in TABLE:
+    add_method(BeliefSelector, "set", each)
+    if each.name in ("featuresCol", "outputCol"):
+        add_method(BeliefSelectorModel, "set", each)
