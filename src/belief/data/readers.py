@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
+import io
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +18,19 @@ from belief._utils.optional import import_optional
 from belief.data.arrow import is_text, pyarrow
 from belief.data.columns import ColumnSelection
 from belief.data.diagnostics import NOT_UTF8, explain_csv_error, shorten, suggest_csv_options, suggest_fix
-from belief.data.encoding import count_leading_empty_lines, detect_encoding, read_first_lines, read_header
 from belief.data.files import ChangeDetector, drop_duplicates, file_stamp, list_files, parquet_stamp
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"]
 MIN_ROWS_PER_BLOCK = 64  # for wide CSV files, because each column of a block adds overhead
 MAX_INFERRED_COLUMNS = 10_000  # Arrow infers the types of more columns too slowly: about 50 µs and some kB per column
+REPLACEMENT = "\ufffd"  # Python's substitute for bytes that cannot be decoded
+INSPECTED_BYTES = 4096
+BYTE_ORDER_MARKS = {  # UTF-32 first, since its little-endian mark starts with the mark of UTF-16
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 
 
 class ColumnarFiles:
@@ -59,22 +68,17 @@ class ColumnarFiles:
         self._files = [(file, partition_keys[file]) for file in files]
         self._changes = ChangeDetector(files, parquet_stamp if kind == "parquet" else file_stamp)
         check_same_columns([(path, sorted(schema.names)) for path, schema in schemas if path in files])
-        self.schema = self._unify(schemas)
-
-    def _unify(self, schemas: Sequence[tuple[Path, Any]]) -> Any:
-        """Return a common schema for all files. A column of integers in some files and floats in others gets floats."""
         pa = pyarrow()
-        schema = schemas[0][1]
+        self.schema = schemas[0][1]
         for path, other in schemas[1:]:
-            try:
-                schema = pa.unify_schemas([schema, other], promote_options="permissive")
+            try:  # a column of integers in some files and floats in others gets floats
+                self.schema = pa.unify_schemas([self.schema, other], promote_options="permissive")
             except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
                 odd = re.search(r"Field (.*) has incompatible types: (.*)", str(error))
                 problem = f"column {odd[1]!r} is {odd[2]}" if odd else str(error).splitlines()[0]
                 raise ValueError(
                     f"{path} and {self.first} have different column types: {problem}. Convert one of the files."
                 ) from None
-        return schema
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """Yield Arrow batches of these columns, in the order of the files."""
@@ -312,6 +316,61 @@ class CsvFiles:
         """Return a sentence that suggests another CSV option if the header looks wrong; otherwise an empty string."""
         separator = self._columns.separator_for(path)
         return suggest_csv_options(read_header(path, separator, self._encodings[path]), separator)
+
+
+def detect_encoding(path: Path) -> str:
+    """Return the encoding of a text file, detected from its first bytes: UTF-8, UTF-16 or UTF-32."""
+    start = pyarrow().input_stream(str(path)).read(INSPECTED_BYTES)
+    for mark, name in BYTE_ORDER_MARKS.items():
+        if start.startswith(mark):
+            return name
+    if 0 not in start:
+        return "utf8"
+    even, odd = start[0::2].count(0), start[1::2].count(0)
+    if max(even, odd) > len(start) / 4 > 4 * min(even, odd):
+        return "utf-16-le" if odd > even else "utf-16-be"
+    raise ValueError(
+        f"{path}: contains zero bytes, so it is not UTF-8 text. If it is text, pass its encoding, such as"
+        " encoding='utf-16'."
+    )
+
+
+def _open_text(path: Path, encoding: str, newline: str | None) -> io.TextIOWrapper:
+    name = "utf-8-sig" if encoding == "utf8" else encoding
+    stream = pyarrow().input_stream(str(path))
+    return io.TextIOWrapper(stream, name, errors="replace", newline=newline)
+
+
+def count_leading_empty_lines(path: Path, encoding: str) -> int:
+    """Return the number of empty lines at the start of a CSV file."""
+    with _open_text(path, encoding, newline=None) as text:
+        return sum(1 for _ in takewhile("\n".__eq__, text))
+
+
+def read_first_lines(path: Path, separator: str, encoding: str, n_characters: int = 1) -> Iterator[list[str]]:
+    """Yield the cells of each non-empty line of a CSV file. Stop when at least `n_characters` have been read."""
+    with _open_text(path, encoding, newline="") as text:
+        for cells in filter(None, csv.reader(text, delimiter=separator)):
+            yield cells
+            n_characters -= sum(map(len, cells)) + len(cells)
+            if n_characters <= 0:
+                break
+
+
+def read_header(path: Path, separator: str, encoding: str) -> list[str]:
+    """Return the cells of the first line of a CSV file."""
+    try:
+        cells = next(read_first_lines(path, separator, encoding), None)
+    except csv.Error:
+        raise ValueError(
+            f"{path}: a column name has more than {csv.field_size_limit():,} characters, perhaps because a quote is not"
+            " closed. Correct the first line, or pass another separator or encoding."
+        ) from None
+    if cells is None:
+        raise ValueError(f"{path}: the file is empty.")
+    if any(REPLACEMENT in cell for cell in cells):
+        raise UnicodeDecodeError(encoding, b"", 0, 0, "in a column name")
+    return cells
 
 
 def check_same_columns(files: Sequence[tuple[Path, Sequence[str]]], suggestion: str = "") -> None:

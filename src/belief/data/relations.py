@@ -178,11 +178,7 @@ def open_dataset(data: Any) -> Relation:
             pre_buffer=False,  # the buffers would be kept in memory until the end
             page_checksum_verification=True,
         )
-
-    def read(columns: list[str], n_rows: int) -> Iterable[Any]:
-        return data.to_batches(columns=columns, batch_size=n_rows, **options)
-
-    return Relation(data.schema, read)
+    return Relation(data.schema, lambda columns, n_rows: data.to_batches(columns=columns, batch_size=n_rows, **options))
 
 
 def _open_polars(frame: Any) -> Any:
@@ -201,12 +197,8 @@ def _open_polars(frame: Any) -> Any:
 
 def _open_narwhals(X: Any) -> Relation:
     """Return a lazy frame of DuckDB or Ibis as a Relation: narwhals selects columns, the library exports Arrow data."""
-    frame = nw.from_native(X)
-
-    def read(columns: list[str], n_rows: int) -> Any:
-        return _read_natively(frame.select(columns).to_native(), n_rows)
-
-    return Relation(_read_natively(X.limit(0), 1).schema, read)
+    frame, schema = nw.from_native(X), _read_natively(X.limit(0), 1).schema
+    return Relation(schema, lambda columns, n_rows: _read_natively(frame.select(columns).to_native(), n_rows))
 
 
 def _read_natively(X: Any, n_rows: int) -> Any:

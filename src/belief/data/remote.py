@@ -9,6 +9,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from fnmatch import fnmatch
 from glob import glob
 from pathlib import Path, PurePosixPath
@@ -76,7 +77,19 @@ class RemoteFiles:
             self.paths.append(url)
             return
         fs = import_optional("pyarrow.fs", "files")
-        self.filesystem, path = _open_filesystem(url, scheme)
+        self.filesystem, path = None, ""
+        if scheme in OF_PYARROW:
+            with suppress(pyarrow().ArrowNotImplementedError):  # builds of pyarrow may not include the filesystem
+                self.filesystem, path = fs.FileSystem.from_uri(url)
+        if self.filesystem is None:
+            fsspec = import_optional("fsspec", "remote")
+            try:
+                filesystem, path = fsspec.core.url_to_fs(url)
+            except ImportError as error:
+                raise ValueError(f"{scheme}:// needs a package that is not installed: {_one_line(error)}") from None
+            except ValueError as error:
+                raise ValueError(f"{hide_secrets(url)} cannot be read: {_one_line(error)}") from None
+            self.filesystem = fs.PyFileSystem(fs.FSSpecHandler(filesystem))
         if any(c in path for c in WILDCARDS):
             parts = path.split("/")
             base = "/".join(parts[: next(i for i, part in enumerate(parts) if any(c in part for c in WILDCARDS))])
@@ -134,24 +147,6 @@ class RemoteFiles:
             shutil.rmtree(folder, ignore_errors=True)
             raise ValueError(f"{hide_secrets(self._urls[0])}: could not be copied: {_one_line(error)}") from None
         return files, folder
-
-
-def _open_filesystem(url: str, scheme: str) -> tuple[Any, str]:
-    """Return the filesystem of a URL, and the path on this filesystem."""
-    fs = import_optional("pyarrow.fs", "files")
-    if scheme in OF_PYARROW:
-        try:
-            return fs.FileSystem.from_uri(url)
-        except pyarrow().ArrowNotImplementedError:  # this build of pyarrow does not include the filesystem
-            pass
-    fsspec = import_optional("fsspec", "remote")
-    try:
-        filesystem, path = fsspec.core.url_to_fs(url)
-    except ImportError as error:
-        raise ValueError(f"{scheme}:// needs a package that is not installed: {_one_line(error)}") from None
-    except ValueError as error:
-        raise ValueError(f"{hide_secrets(url)} cannot be read: {_one_line(error)}") from None
-    return fs.PyFileSystem(fs.FSSpecHandler(filesystem)), path
 
 
 def hide_secrets(url: str) -> str:

@@ -297,7 +297,18 @@ def open_files(
     pyarrow()
     if any(map(is_integer, (columns.label, *columns.drop, *columns.candidates))):
         columns = columns.with_names(list_columns(files, columns), str(files[0]))
-    table = _open_csv(files, columns) if kind == "csv" else ColumnarFiles(files, kind)
+    table: CsvFiles | ColumnarFiles
+    if kind == "csv":
+        discrete = columns.discrete_features  # read as text, so that large integers are not rounded
+        text = [] if isinstance(discrete, str) else list(discrete)
+        if not all(isinstance(x, str) for x in text):
+            names = columns.feature_names(CsvFiles(files, columns, []).schema.names, str(files[0]))
+            mask = parse_discrete_features(discrete, names, len(names))
+            text = [name for name, is_discrete in zip(names, mask, strict=True) if is_discrete]
+        table = CsvFiles(files, columns, text)
+        check_csv_options(table.schema.names, files[0], columns)
+    else:
+        table = ColumnarFiles(files, kind)
     names = columns.feature_names(table.schema.names, str(table.first))
     declared = parse_discrete_features(columns.discrete_features, names, len(names))
     return TableStream(table, str(columns.label), names, declared)
@@ -314,25 +325,6 @@ def list_columns(paths: Sequence[Path], columns: ColumnSelection) -> list[str]:
     kind, files = find_files(paths)
     table: CsvFiles | ColumnarFiles = CsvFiles(files, columns, []) if kind == "csv" else ColumnarFiles(files, kind)
     return [name for name in table.schema.names if not PANDAS_INDEX.fullmatch(name)]
-
-
-def _open_csv(files: Sequence[Path], columns: ColumnSelection) -> CsvFiles:
-    """Return a reader of CSV files.
-
-    Features that the user declared discrete are read as text, so that large integers are not rounded.
-    """
-    discrete = columns.discrete_features
-    if isinstance(discrete, str):
-        text = []
-    elif all(isinstance(x, str) for x in discrete):
-        text = list(discrete)
-    else:
-        names = columns.feature_names(CsvFiles(files, columns, []).schema.names, str(files[0]))
-        mask = parse_discrete_features(discrete, names, len(names))
-        text = [name for name, is_discrete in zip(names, mask, strict=True) if is_discrete]
-    table = CsvFiles(files, columns, text)
-    check_csv_options(table.schema.names, files[0], columns)
-    return table
 
 
 def _read_npz(paths: Sequence[Path], label: str) -> tuple[list[Array], Array]:

@@ -63,12 +63,8 @@ def open_table(
 ) -> Table:
     """Open an array, a memory map, a DataFrame, a sparse matrix, or a sequence of such blocks as a Table.
 
-    Parameters
-    ----------
-    X : the table
-    discrete_features : the features to treat as discrete
-    names : the column names of a table without names
-    leave_out : whether to leave out columns of lists, structs and free text, with a warning, or to raise a ValueError
+    `names` are the column names of a table without names. Columns of lists, structs and free text raise a ValueError;
+    if `leave_out` is True, they are left out with a warning instead.
     """
     blocks = as_blocks(X)
     if any(is_sparse(block) for block in blocks):
@@ -287,25 +283,15 @@ def _open_arrays(arrays: list[Array], discrete_features: Any, names: Sequence[st
     declared = parse_discrete_features(discrete_features, names, width)
     known = None if names is None else [*names]
     if any(X.dtype.kind in "OUSmM" for X in arrays):
-        shown = [f"column {j}" if names is None else f"column {names[j]!r}" for j in range(width)]
-        columns = [[X[:, j] for X in arrays] for j in range(width)]
-        return _open_columns(columns, shown, known, declared, leave_out)
+        return _open_columns([[X[:, j] for X in arrays] for j in range(width)], known, declared, leave_out)
     discrete = np.full(width, all(X.dtype.kind == "b" for X in arrays))
     return [ArraySource(X) for X in arrays], known, discrete, declared, []
 
 
-def _open_columns(
-    columns: list[list[Any]], shown: list[str], names: list[str] | None, declared: Array, leave_out: bool
-) -> Opened:
-    """Encode columns as numbers.
+def _open_columns(columns: list[list[Any]], names: list[str] | None, declared: Array, leave_out: bool) -> Opened:
+    """Encode columns as numbers. A column is a list of its blocks of rows, which are arrays or narwhals Series.
 
-    Parameters
-    ----------
-    columns : for each column, a list of its blocks of rows, which are arrays or narwhals Series
-    shown : the names of the columns in error messages
-    names : the names of the features; None if they have no names
-    declared : the mask of the features that the user declared discrete
-    leave_out : whether to leave out columns of lists, structs and free text, with a warning
+    If `leave_out` is True, columns of lists, structs and free text are left out, with a warning.
     """
     unusable = {}
     for j, blocks in enumerate(columns if leave_out else ()):
@@ -314,7 +300,8 @@ def _open_columns(
     all_names = names or [f"x{j}" for j in range(len(columns))]
     warn_of_left_out({all_names[j]: reason for j, reason in unusable.items()}, len(columns))
     kept = [j for j in range(len(columns)) if j not in unusable]
-    encoded = [_Column(shown[j], _encode_blocks(columns[j], shown[j])) for j in kept]
+    shown = [f"column {j}" if names is None else f"column {names[j]!r}" for j in kept]
+    encoded = [_Column(name, _encode_blocks(columns[j], name)) for j, name in zip(kept, shown, strict=True)]
     discrete = np.array([column.discrete for column in encoded])
     known = [all_names[j] for j in kept] if unusable else names
     sources: list[Source] = [ColumnSource([column.blocks[i] for column in encoded]) for i in range(len(columns[0]))]
@@ -367,7 +354,7 @@ def _open_frames(frames: list[nw.DataFrame[Any]], discrete_features: Any, leave_
     if all(X is not None for X in arrays):
         return [ArraySource(X) for X in arrays], names, np.zeros(len(names), bool), declared, []  # type: ignore[arg-type]
     columns: list[list[Any]] = [[frame[:, j] for frame in frames] for j in range(len(names))]
-    return _open_columns(columns, [f"column {name!r}" for name in names], names, declared, leave_out)
+    return _open_columns(columns, names, declared, leave_out)
 
 
 def _shared_array(frame: nw.DataFrame[Any]) -> Array | None:
