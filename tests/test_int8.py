@@ -164,6 +164,7 @@ def test_wide_noise_is_not_compared_in_int8(monkeypatch):
     assert clock.n_readings == 2  # one part of the first rows in float32
 
 
+@pytest.mark.slow
 def test_blocks_that_bring_neighbours_in_int16():
     """The queries of a visit are compared with the rows of each block, some rows at a time."""
     rng = np.random.default_rng(0)
@@ -214,6 +215,7 @@ def test_same_neighbours_of_sparse_rows(seed):
     same(found, sparse_neighbours(X, labels, "float32", *arguments))
 
 
+@pytest.mark.slow
 def test_blocks_of_sparse_rows_that_bring_neighbours():
     X, labels = sparse_table(5)
     discrete, settings = np.zeros(X.shape[1], bool), Search(4, 3, 1)

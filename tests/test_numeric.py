@@ -331,7 +331,7 @@ def test_invalid_targets_raise(name):
 @pytest.mark.parametrize(
     ("y", "task", "said"),
     [
-        (Y, "classification", "looks like a regression target.*Pass task='regression'"),
+        (Y, "classification", "looks like a regression target.*pass task='regression'"),
         (DAYS, "auto", "y contains dates or times"),
         (DAYS, "classification", "260 distinct dates in 260 rows"),
         (np.full(M, 2.5), "auto", "y is constant"),

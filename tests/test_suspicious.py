@@ -122,6 +122,7 @@ def test_sparse_matrices_have_the_notes_of_arrays(n):
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 def test_wide_sparse_matrices_are_not_looked_at():
     X = sparse.csr_array((np.arange(M), (np.arange(M), np.zeros(M, int))), shape=(M, suspicious.MAX_WIDTH + 1))
     assert belief.select(X, Y, 1, random_state=0, significance=None).notes == []
