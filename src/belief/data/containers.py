@@ -168,7 +168,7 @@ def open_anndata_file(path: Path, columns: ColumnSelection, layer: str | None, y
 
 
 def stream_rows(table: Unwrapped, y: Any, columns: ColumnSelection) -> ArrayStream:
-    """Return a stream of an array on disk, or of a sparse matrix from a file; its target is y or a column of it."""
+    """Return a stream of an array on disk or of a sparse matrix. The target is y, or a column of the array."""
     X, names = table.X, table.names
     known: Sequence[Any] = range(X.shape[1]) if names is None else names
     label = columns.label if table.y is None else None

@@ -37,7 +37,7 @@ class Roles:
     sample_weight: Any = None
 
     def with_values(self, found: Mapping[str, list[Any]]) -> Roles:
-        """Return a copy in which the given parameters are values: one array, and for `adjust_for` a list of arrays."""
+        """Return a copy with the arrays in `found` as values: several arrays for `adjust_for`, otherwise one."""
         return replace(self, **{role: x if role == "adjust_for" else x[0] for role, x in found.items()})
 
     @property
