@@ -19,11 +19,11 @@ PARALLEL := -n auto --maxprocesses 4 --dist loadfile
 demo: $(DEMO_READY)
 	$(VENV)/bin/python examples/demo.py
 
-# about ten minutes on two cores; of each experiment one test; without Java, the Spark tests are skipped
+# less than ten minutes on two cores; of each experiment one test; without Java, the Spark tests are skipped
 test: lint
 	$(VENV)/bin/python -m pytest $(PARALLEL) -m "not (experiments or gpu)"
 
-# about a minute, for every change; without the examples of docstrings
+# about a minute on two cores, for every change; without the examples of docstrings
 quick: $(READY)
 	$(VENV)/bin/python -m pytest tests $(PARALLEL) -m "not (spark or browser or gpu or experiments or smoke or slow)"
 
