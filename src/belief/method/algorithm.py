@@ -451,9 +451,6 @@ class Run:
                 selection = selection.append_constants(rest, len(self.given) + candidates.n_select)
         return Estimate(w, v, se, null_weight, candidates.relevance, selection, measure, classes)
 
-    def _significant(self) -> Array:
-        return self.significance.q_value < self.settings.alpha
-
     def _rank_features(self, tally: Tally, w: Array, null_weight: Array) -> Candidates:
         """Return the features that can be selected, their relevance, and how many to select."""
         settings, constant = self.settings, self.difference.constant
@@ -462,7 +459,7 @@ class Run:
             scores = self.rule.normalise(w, constant)
             order = sort_by_weight(w, candidate_features(tally, constant, n_select + self.n_watch))
         else:
-            p, is_significant = self.significance.p_value, self._significant()
+            p, is_significant = self.significance.p_value, self.significance.q_value < settings.alpha
             scores = relevance_by_evidence(w - null_weight, p, is_significant, constant)
             order = candidate_features(tally, constant, n_select + self.n_watch)
             order = sort_by_weight(scores, np.union1d(order, np.flatnonzero(is_significant)))
@@ -573,7 +570,7 @@ class Run:
         with self.timed("redundancy", "convergence"):
             # features that are ranked by p-value, which is the same in a larger sample, cannot change their rank
             is_tested = self.settings.significance is not None
-            may_change = self._significant() if is_tested else ~self.difference.constant
+            may_change = self.significance.q_value < self.settings.alpha if is_tested else ~self.difference.constant
             may_change[self.given] = False
             w = np.where(may_change, estimate.w - estimate.null_weight, -np.inf)
             is_live = may_change[selection.selected]

@@ -38,12 +38,20 @@ class Difference:
         sigma = np.sqrt(np.divide(summary.m2, summary.count, out=np.zeros_like(summary.m2), where=summary.count > 0))
         sigma[constant] = 0.0
         constant |= ~discrete & (sigma == 0.0)
-        scale = resolve_scale(scale, summary, discrete)
+        if scale == "auto":
+            # division by σ would inflate features that are rarely non-zero, so data that is mostly zeros is not scaled
+            cells = summary.m * int((~discrete).sum())
+            scale = "none" if summary.nonzero[~discrete].sum() < SPARSE_SHARE * cells else "standard"
         unit = np.ones_like(sigma) if scale == "none" else np.where(discrete | constant, 1.0, sigma)
         if scale == "standard":
             is_binary = ~(discrete | constant | summary.between)
             unit[is_binary] = (summary.maximum - summary.minimum)[is_binary]
-        spread = np.where(discrete, gini_impurity(summary.levels, len(sigma)) / 2, (sigma / unit) ** 2)
+        # the Gini impurity of a discrete feature, the probability that the values of two random rows differ
+        levels, n_features = summary.levels, len(sigma)
+        total = np.bincount(levels.feature, levels.count, n_features)
+        squares = np.bincount(levels.feature, levels.count.astype(float) ** 2, n_features)
+        impurity = np.where(total > 0, 1.0 - squares / np.maximum(total, 1) ** 2, 0.0)
+        spread = np.where(discrete, impurity / 2, (sigma / unit) ** 2)
         spread[constant] = 0.0
         has_missing = bool(summary.missing.any())
         return cls(scale, discrete, constant, summary.mean, sigma, unit, spread, summary.levels, has_missing)
@@ -73,21 +81,3 @@ class Difference:
     def per_unit(self) -> Array:
         """The factor 1/u_j of each feature; 0 for constant features."""
         return np.where(self.constant, 0.0, 1.0 / self.unit)
-
-
-def resolve_scale(scale: str, summary: Summary, discrete: Array) -> str:
-    """Replace the scaling "auto" by "none" or "standard"; other scalings are returned unchanged.
-
-    Data that is mostly zeros is not scaled, because division by σ would inflate features that are rarely non-zero.
-    """
-    if scale != "auto":
-        return scale
-    cells = summary.m * int((~discrete).sum())
-    return "none" if summary.nonzero[~discrete].sum() < SPARSE_SHARE * cells else "standard"
-
-
-def gini_impurity(levels: Levels, n_features: int) -> Array:
-    """Return 1 - Σp² of each discrete feature, the probability that the values of two random rows differ."""
-    total = np.bincount(levels.feature, levels.count, n_features)
-    squares = np.bincount(levels.feature, levels.count.astype(float) ** 2, n_features)
-    return np.where(total > 0, 1.0 - squares / np.maximum(total, 1) ** 2, 0.0)

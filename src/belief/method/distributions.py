@@ -119,7 +119,13 @@ class SampledValues:
         for t in np.flatnonzero(~is_complete).tolist():
             x, present = X[:, t], ~np.isnan(X[:, t])
             if self.discrete[t] or _has_two_values(x[present, None])[0]:
-                described[t] = _describe_levels(x[present], group[present], shown, bool(self.discrete[t]))
+                x, groups = x[present], group[present]
+                top, count = np.unique(x, return_counts=True)
+                if self.discrete[t]:
+                    top = top[np.argsort(-count, kind="stable")[:MAX_LEVELS]]
+                some = [g for g in shown if (groups == g).any()]
+                shares = [(x[groups == g, None] == top).mean(axis=0).tolist() for g in some]
+                described[t] = some, [], [], [f"{v:.17g}" for v in top.tolist()], shares
             else:
                 described[t] = _describe_numeric(x[present, None], group[present], shown)[0]
         return [
@@ -147,15 +153,6 @@ def _has_two_values(X: Array) -> Array:  # NaN is not a value
         return np.zeros(X.shape[1], bool)
     low, high = X.min(axis=0), X.max(axis=0)
     return ((low == X) | (high == X)).all(axis=0) & (low < high)
-
-
-def _describe_levels(x: Array, group: Array, shown: list[int], by_frequency: bool) -> _Described:
-    """Return the share of each level in each displayed group, for a column without missing values."""
-    level, count = np.unique(x, return_counts=True)
-    top = level[np.argsort(-count, kind="stable")[:MAX_LEVELS]] if by_frequency else level
-    present = [g for g in shown if (group == g).any()]
-    shares = [(x[group == g, None] == top).mean(axis=0).tolist() for g in present]
-    return present, [], [], [f"{v:.17g}" for v in top.tolist()], shares
 
 
 def mean_ranks(X: Array) -> Array:

@@ -111,16 +111,6 @@ class ProbeTarget:
     def weights(self) -> Array:
         return np.ones(len(self.values)) if self.row_weight is None else self.row_weight
 
-    def mean_of_nearest(self, near: Array) -> Array:
-        """Return, for each row, the weighted mean target of the rows near it; with classes, the share of each class.
-
-        `near` says for each row (line) which rows (columns) are near.
-        """
-        weight, values = self.weights, self.values[:, None]
-        if not self.is_numeric:
-            values = values == np.arange(len(self.target.counts))
-        return near @ (weight[:, None] * values) / (near @ weight)[:, None]
-
 
 @dataclass(frozen=True)
 class Scores:

@@ -128,12 +128,6 @@ def average_hits(hits: Array, count: Array) -> Array:
     return (hits + of_others) / 2.0
 
 
-def z_of(w: Array, se: Array) -> Array:
-    """Return w/se. Where se is 0, return 0 if w is 0, and ±infinity otherwise."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(w == 0.0, 0.0, w / se)
-
-
 def relevance_by_evidence(excess: Array, p: Array, significant: Array, constant: Array) -> Array:
     """Return u, the relevance of each feature in [0, 1] (section 6b of method.md).
 
@@ -142,7 +136,7 @@ def relevance_by_evidence(excess: Array, p: Array, significant: Array, constant:
     """
     evidence = evidence_of(p)
     u = np.zeros(len(p))
-    unit = largest_excess(excess, significant)
+    unit = float(excess[significant].max(initial=0.0))  # has a relevance of 1
     if significant.any():
         by_weight = excess / unit if unit > 0 else np.zeros(len(p))
         u = np.where(significant, np.maximum(by_weight, least_relevance(p, float(evidence[significant].max()))), 0.0)
@@ -164,11 +158,6 @@ def least_relevance(p: Array, most: float) -> Array:
     It rises linearly with -log p. `most` is the largest -log p.
     """
     return WEAK + TRIFLE * np.maximum(evidence_of(p) / max(most, 1e-300), 0.0)
-
-
-def largest_excess(excess: Array, significant: Array) -> float:
-    """Return the largest excess (weight minus null weight) of a significant feature; its relevance is 1."""
-    return float(excess[significant].max(initial=0.0))
 
 
 def candidate_features(tally: Tally, constant: Array, n: int) -> Array:

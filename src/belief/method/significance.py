@@ -153,9 +153,8 @@ def make_share_test(
     feature = np.concatenate([numbers, nominal[of_level]])
     order = np.argsort(feature, kind="stable")
     columns = np.concatenate([values, columns], axis=1, dtype=float)[:, order]
-    if is_numeric:
-        return ShareTest.of_numbers(columns, feature[order], discrete, rank_on_grid(sample.target))
-    return ShareTest.of_classes(columns, feature[order], discrete, sample.target)
+    target = rank_on_grid(sample.target) if is_numeric else sample.target
+    return ShareTest.of(columns, feature[order], discrete, target, is_numeric)
 
 
 # --- one search, and rounds of them ---
@@ -457,10 +456,12 @@ def equal_prospects(known: Scores, target: ProbeTarget, design: Design, keys: Ar
     np.fill_diagonal(D, np.inf)
     n = min(int(np.clip(m // PROSPECT_SHARE, *PROSPECT_ROWS)), m - 1)
     near = np.partition(D, n - 1, axis=1)[:, n - 1 : n] >= D
-    votes = target.mean_of_nearest(near)
+    weight, values = target.weights, target.values[:, None]
+    values = values if target.is_numeric else values == np.arange(len(target.target.counts))
+    votes = near @ (weight[:, None] * values) / (near @ weight)[:, None]  # the mean target of the nearest rows
     score = votes[:, -1] if votes.shape[1] <= 2 else votes.argmax(axis=1) * 2.0 + votes.max(axis=1)
     if design.group is not None:
-        score = mean(*(np.bincount(design.group, x) for x in (target.weights * score, target.weights)))[design.group]
+        score = mean(*(np.bincount(design.group, x) for x in (weight * score, weight)))[design.group]
     n_strata = max(1, min(m // ROWS_PER_STRATUM, MAX_STRATA))
     _, first, unit = np.unique(design.groups(m), return_index=True, return_inverse=True)
     stratum = np.empty(m, np.int64)

@@ -131,12 +131,17 @@ class ShareTest:
     is_numeric: bool
 
     @classmethod
-    def of_classes(cls, columns: Array, feature: Array, discrete: Array, classes: Array) -> ShareTest:
-        """Make the test for rows with these classes.
+    def of(cls, columns: Array, feature: Array, discrete: Array, target: Array, is_numeric: bool) -> ShareTest:
+        """Make the test for rows with these classes, or with these ranks of a numeric target.
 
-        `columns` are the values of features, or indicators of their levels.
+        `columns` are the values of features (their normal scores if the target is numeric), or indicators of levels.
         """
-        known, line = np.unique(classes, return_inverse=True)
+        if is_numeric:
+            G = target - target.mean()
+            G = G[:, None] / (np.sqrt((G * G).sum()) + LEAST_P)
+            A = np.where(discrete[feature], columns, columns - columns.mean(axis=0))
+            return cls(A / (np.sqrt((A * A).sum(axis=0)) + LEAST_P), feature, discrete, G, True)
+        known, line = np.unique(target, return_inverse=True)
         G = (line[:, None] == np.arange(len(known))).astype(float)
         G /= np.sqrt(G.sum(axis=0))
         n_known = (~np.isnan(columns)).sum(axis=0)
@@ -144,17 +149,6 @@ class ShareTest:
         A = np.nan_to_num(columns - share)
         A /= np.where(discrete[feature], np.sqrt(np.maximum(share, 0.0)), np.sqrt((A * A).sum(axis=0))) + LEAST_P
         return cls(A, feature, discrete, G, False)
-
-    @classmethod
-    def of_numbers(cls, columns: Array, feature: Array, discrete: Array, ranks: Array) -> ShareTest:
-        """Make the test for rows with these ranks of a numeric target.
-
-        `columns` are the normal scores of features, or indicators of their levels.
-        """
-        G = ranks - ranks.mean()
-        G = G[:, None] / (np.sqrt((G * G).sum()) + LEAST_P)
-        A = np.where(discrete[feature], columns, columns - columns.mean(axis=0))
-        return cls(A / (np.sqrt((A * A).sum(axis=0)) + LEAST_P), feature, discrete, G, True)
 
     def take(self, which: Array) -> ShareTest:
         """Return the test of these features alone."""

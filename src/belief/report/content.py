@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -67,6 +67,14 @@ def collect_content(result: Result, title: str | None = None, curve: SizeCurve |
         for name, value in result.settings.items()
     ]
     distributions = {each.feature: describe_distribution(result, each) for each in result.distributions}
+    # bars and the error bars of the selected features fit into this range of relevance
+    errors = [(line.relevance, 2 * (line.error or 0.0)) for line in selected]
+    scores = [line.score for line in [*selected, *others] if line.score is not None]
+    low, high = min(0.0, *scores, *(x - e for x, e in errors)), max(0.01, *(x + e for x, e in errors))
+
+    def scale(x: float) -> float:
+        return round(STRIP_WIDTH * min(max((x - low) / (high - low), 0.0), 1.0), 1)
+
     content: dict[str, Any] = {
         "title": clean(title) if title else "Features selected with BELIEF",
         "version": belief.__version__,
@@ -79,7 +87,7 @@ def collect_content(result: Result, title: str | None = None, curve: SizeCurve |
         "n_selected": n,
         "others": others[:MAX_ROWS],
         "n_others": len(result.weights) - n,
-        "scale": RelevanceScale.of([*selected, *others]),
+        "scale": scale,
         "directions": {j: each["direction"] for j, each in distributions.items()},
         "alpha": result.settings["alpha"],
         "has_overlaps": bool((result.redundancy >= MIN_AGREEMENT).any()),
@@ -124,24 +132,6 @@ def collect_findings(result: Result, lines: Sequence[FeatureExplanation]) -> dic
         "stability": stability,
     }
     return {**content, "findings": list_findings(result, content)}
-
-
-@dataclass(frozen=True)
-class RelevanceScale:
-    """Converts relevance to positions in a bar of 200 units."""
-
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, lines: Sequence[FeatureExplanation]) -> Self:
-        """Return a scale that contains the bars of all features and the error bars of the selected features."""
-        ends = [(line.relevance, 2 * (line.error or 0.0)) for line in lines if line.rank]
-        scores = [line.score for line in lines if line.score is not None]
-        return cls(min(0.0, *scores, *(x - e for x, e in ends)), max(0.01, *(x + e for x, e in ends)))
-
-    def __call__(self, x: float) -> float:
-        return round(STRIP_WIDTH * min(max((x - self.low) / (self.high - self.low), 0.0), 1.0), 1)
 
 
 def table_columns(result: Result, lines: Sequence[FeatureExplanation]) -> list[str]:

@@ -97,7 +97,15 @@ class MCR(Measure):
         self.line[self.watched] = np.arange(len(self.watched))
         self.joint, self.pairs = np.zeros((len(self.watched), 0)), np.zeros((len(self.watched), 0))
         self.extend(np.union1d(self.watched, pool))
-        self.low, self.high = self._find_extremes()
+        # the smallest and the largest I_α between two features that were watched in the last batch
+        _, last = self.watches[-1]
+        self.low, self.high = np.inf, -np.inf
+        for i in last:
+            I, measured = self.raw(i)
+            others = self.column[last[last != i]]
+            others = others[measured[others]]
+            self.low = min(self.low, I[others].min(initial=np.inf))
+            self.high = max(self.high, I[others].max(initial=-np.inf))
 
     def add_columns(self, new: Array) -> None:
         joint, pairs = np.zeros((len(self.watched), len(new))), np.zeros((len(self.watched), len(new)))
@@ -136,17 +144,6 @@ class MCR(Measure):
         """Return I_α of feature i with each feature of the pool, and a mask of the measured features."""
         joint, pairs = self.joint_with_pool(i)
         return self.I_alpha(i, joint / np.maximum(pairs, 1), self.pool), pairs > 0
-
-    def _find_extremes(self) -> tuple[float, float]:
-        """Return the smallest and the largest I_α between two features that were watched in the last batch."""
-        _, last = self.watches[-1]
-        low, high = np.inf, -np.inf
-        for i in last:
-            I, measured = self.raw(i)
-            others = self.column[last[last != i]]
-            others = others[measured[others]]
-            low, high = min(low, I[others].min(initial=np.inf)), max(high, I[others].max(initial=-np.inf))
-        return low, high
 
     def _normalise(self, I: Array) -> Array:
         """Scale I_α to [0, 1] by its extremes, clipping values beyond them.
