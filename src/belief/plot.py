@@ -724,7 +724,6 @@ def _ranked(features: Sequence[tuple[int, str]], max_name_length: int) -> list[s
 
 
 def _names(result: Result) -> list[str]:
-    """Return the names of the selected features as text."""
     return [result.feature_names[j] for j in result.selected]
 
 

@@ -245,13 +245,8 @@ class _Codes:
 def encode_levels(x: Array, bins: int | None, strategy: str = "quantile") -> Array:
     """Return the level of each value of a column as an index; missing values have the last level.
 
-    Parameters
-    ----------
-    x : array of shape (n_rows,)
-    bins : int or None
-        The number of bins of a column that has more distinct values than this; None: each value is a level.
-    strategy : {"quantile", "uniform"}, default="quantile"
-        Bins of equal frequency (with equal values in the same bin), or of equal width.
+    A column with more than `bins` distinct values is binned, unless this is None. Bins have equal frequency, with equal
+    values in the same bin, or equal width ("uniform").
     """
     missing = np.isnan(x)
     ordered = np.sort(x)[: len(x) - missing.sum()]  # NaN is sorted last

@@ -114,18 +114,9 @@ def select_from_draws(W: Array, R: Array, n: int, rule: Rule) -> tuple[Array, Ar
 def forecast(w: Array, se: Array, R: Array, selected: Array, rule: Rule, *, seed: int = 0) -> Forecast:
     """Simulate how the selection would change with a sample `LARGER` times as large.
 
-    Parameters
-    ----------
-    w, se : array of shape (P,)
-        The weights and standard errors of the features that may be selected (see `find_rivals`).
-    R : array of shape (P, P)
-        The redundancy of these features; 0 if it is unknown, so a feature may look stronger than it is.
-    selected : array of int
-        The positions, in these arrays, of the features that are selected at present.
-    rule : Rule
-        The selection rule of the redundancy measure.
-    seed : int
-        The seed of the simulation.
+    w and `se` are the weights and standard errors of the features that may be selected (see `find_rivals`). R is their
+    redundancy; it is 0 if it is unknown, so a feature may look stronger than it is. `selected` are the positions, in
+    these arrays, of the features that are selected at present.
     """
     rule = rule.growth_rule()
     W = draw_weights(w, se, R, seed)

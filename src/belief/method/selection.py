@@ -55,26 +55,12 @@ def forward_selection(
     eligibility: Eligibility | None = None,
     at_once: int = FEW_FEATURES,
 ) -> Selection:
-    """Select features one by one, each time the one with the largest score J.
+    """Select the given features, and then n_select others, each time the one with the largest score J.
 
-    Parameters
-    ----------
-    relevance : array of shape (F,)
-        The normalised weights.
-    w : array of shape (F,)
-        The weights, which break ties with some rules.
-    order : array of int
-        The features to select from, by falling relevance.
-    n_select : int
-        How many features to select, in addition to the given ones.
-    measure, rule : Measure, Rule
-        The redundancy measure, and the rule that computes the score J.
-    given : array of int
-        The given features, which are selected first.
-    eligibility : Eligibility, optional
-        Excludes features during the selection, which ends when all are excluded.
-    at_once : int
-        How many features to measure in the first step; the number doubles at each step, up to FEW_FEATURES.
+    `relevance` are the normalised weights, and `order` the features to select from, by falling relevance. With some
+    rules, the weights w break ties. `eligibility` excludes features during the selection, which ends when all are
+    excluded. The first step measures the redundancy of `at_once` features; this number doubles at each step, up to
+    FEW_FEATURES.
     """
     state = _State(relevance, w, order, measure, rule, eligibility, at_once)
     scores = state.start_with(given)
@@ -108,20 +94,9 @@ def select_per_class(
     reduced by the redundancy with all selected features, whichever class they were selected for. A class gets fewer
     than n features if no remaining feature separates it from the other classes.
 
-    Parameters
-    ----------
-    relevance : array of shape (classes, F)
-        The normalised weights for each class.
-    least : sequence of LeastScores
-        The lower limits of the scores for each class; empty if there are none.
-    w, order, measure, rule, given, at_once
-        As for `forward_selection`.
-
-    Returns
-    -------
-    selection : Selection
-    classes : array of int
-        The class for which each feature was selected; -1 for given features.
+    `relevance` are the normalised weights for each class, (classes, F). `least` are the lower limits of the scores for
+    each class; it may be empty. Return the selection, and the class for which each feature was selected; -1 for given
+    features.
     """
     state = _State(relevance[0], w, order, measure, rule, None, at_once, least)
     scores = state.start_with(given)

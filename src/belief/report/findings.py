@@ -121,10 +121,7 @@ def _describe_redundancy(result: Result, content: dict[str, Any]) -> Iterator[li
 
 
 def _list_warnings(result: Result) -> Iterator[Finding]:
-    """Yield findings that the user should check, such as suspicious columns and columns left out.
-
-    Missing values and small classes are findings too.
-    """
+    """Yield findings that the user should check."""
     for note in result.notes:
         kind = next((kind for words, kind in KINDS_OF_NOTES.items() if words in note), "advice")
         yield Finding(kind, [clean(note)])

@@ -69,10 +69,8 @@ class Points(NamedTuple):
     ) -> list[FeaturePair]:
         """Return the values of the first pairs of interacting features.
 
-        Parameters
-        ----------
-        interactions : tuples (feature, partner, share of the weight), as in `Result.interactions`
-        levels : for each discrete feature, the names of its category codes
+        `interactions` are tuples (feature, partner, share of the weight), as in `Result.interactions`. `levels` are the
+        names of the category codes of each discrete feature.
         """
         found: dict[frozenset[int], FeaturePair] = {}
         for i, j, _ in interactions:

@@ -46,30 +46,14 @@ def plain_field(
 
 @dataclass(frozen=True)
 class ArrayReader:
-    """Converts a JSON list to an array, and validates the array.
+    """Converts a JSON list to an array, and validates the array."""
 
-    Parameters
-    ----------
-    dtype
-        The dtype of the array; None accepts numbers and strings.
-    shape
-        For each dimension, the name of a field of the same length; None accepts any length.
-    index_into
-        The name of a field; the values are indices into this field.
-    minimum
-        The smallest valid index: 0, or -1 if -1 means "none". Indices with the minimum 0 must be unique.
-    allow_nan
-        Whether values may be NaN, stored as None.
-    allow_empty
-        Whether an empty array is valid, whatever `shape` is.
-    """
-
-    dtype: Any = None
-    shape: Sequence[str | None] = (None,)
-    index_into: str | None = None
-    minimum: int = 0
-    allow_nan: bool = False
-    allow_empty: bool = False
+    dtype: Any = None  # the dtype of the array; None accepts numbers and strings
+    shape: Sequence[str | None] = (None,)  # for each dimension, a field of the same length; None accepts any length
+    index_into: str | None = None  # the name of a field; the values are indices into this field
+    minimum: int = 0  # the smallest valid index: 0, or -1 if -1 means "none"; with 0, indices must be unique
+    allow_nan: bool = False  # whether values may be NaN, stored as None
+    allow_empty: bool = False  # whether an empty array is valid, whatever `shape` is
 
     def __call__(self, value: Any, values: PlainValues) -> np.ndarray:
         array = np.array(value, self.dtype if self.allow_nan else None)  # None becomes NaN
