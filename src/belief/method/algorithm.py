@@ -425,7 +425,7 @@ class Run:
         assert tally is not None
         w, v = self._compute_weights()
         se = fold_errors(self._folds(), v) if self._needs_folds else self.engine.target.error(tally, v, w)
-        # neighbours differ less in the features that define the distances, so their weight is above 0 by chance
+        # irrelevant features that define the distances have a weight above 0, because neighbours differ less in them
         null_weight, metric = np.zeros(self.engine.n_features), self.significance.metric
         if self.significance.bias:
             null_weight[metric] = self.significance.bias * mean(tally.total.sum(axis=0), tally.present)[metric]
@@ -586,6 +586,28 @@ class Run:
 
     # --- the result ---
 
+    def warn_of_copies(self) -> None:
+        """Warn if many of the hits of a class are copies of the query, and chance does not explain them."""
+        n, n_features = len(self.neighbours.row), self.engine.n_features
+        if self.search_settings.n_groups == 1 or self.settings.copies != "keep" or n < 2:
+            return
+        classes = self.sample.target[:n]
+        copied = share_of_copied_hits(self.neighbours.d2, classes)
+        for c in np.flatnonzero(copied >= MIN_COPIED_SHARE)[:1]:
+            rows = self.sample.row[:n][classes == c][:MAX_COMPARED_ROWS]
+            if len(rows) < MIN_QUERIES:
+                continue
+            parts = (np.arange(a, min(a + CHUNK, n_features)) for a in range(0, n_features, CHUNK))
+            log_chance = sum(log_chance_equal(self.engine.rows(rows, features)) for features in parts)
+            if int(self.target.counts[c]) * np.exp(log_chance) >= EXPECTED_COPIES:
+                continue
+            name = self.target.names.tolist()[c]
+            warn(
+                f"In class {name!r}, {100 * copied[c]:.0f} % of the nearest neighbours of the same class are copies of"
+                " the sampled row, so the weights and p-values are unreliable. If rows were duplicated to oversample a"
+                " class, set copies='merge'. If the columns merely have few values, ignore this warning."
+            )
+
     def collect_results(self, estimate: Estimate, reason: str) -> dict[str, Any]:
         target, tally = self.engine.target, self.tally
         assert tally is not None
@@ -684,28 +706,6 @@ class Run:
             of_data = self.target, self.summary, self.engine.discrete
             sampled = SampledValues.read(selected, self.engine.rows, self.sample.part(slice(0, n)), *of_data)
         return partners, sampled
-
-    def warn_of_copies(self) -> None:
-        """Warn if many of the hits of a class are copies of the query, and chance does not explain them."""
-        n, n_features = len(self.neighbours.row), self.engine.n_features
-        if self.search_settings.n_groups == 1 or self.settings.copies != "keep" or n < 2:
-            return
-        classes = self.sample.target[:n]
-        copied = share_of_copied_hits(self.neighbours.d2, classes)
-        for c in np.flatnonzero(copied >= MIN_COPIED_SHARE)[:1]:
-            rows = self.sample.row[:n][classes == c][:MAX_COMPARED_ROWS]
-            if len(rows) < MIN_QUERIES:
-                continue
-            parts = (np.arange(a, min(a + CHUNK, n_features)) for a in range(0, n_features, CHUNK))
-            log_chance = sum(log_chance_equal(self.engine.rows(rows, features)) for features in parts)
-            if int(self.target.counts[c]) * np.exp(log_chance) >= EXPECTED_COPIES:
-                continue
-            name = self.target.names.tolist()[c]
-            warn(
-                f"In class {name!r}, {100 * copied[c]:.0f} % of the nearest neighbours of the same class are copies of"
-                " the sampled row, so the weights and p-values are unreliable. If rows were duplicated to oversample a"
-                " class, set copies='merge'. If the columns merely have few values, ignore this warning."
-            )
 
 
 def make_search(settings: Settings, target: Target, m: int, seed: int) -> Search:
