@@ -89,7 +89,8 @@ NAME_LENGTH = 28  # characters
 def ranking(result: Result, ax: Axes | None = None, *, top: int = TOP, max_name_length: int = NAME_LENGTH) -> Axes:
     """Draw the relevance of each selected feature, ± two standard errors, and its score.
 
-    The bars of features that are not significant are hollow, and end before the dashed line.
+    Bars of features that are not significant are hollow. The dashed line marks the smallest relevance that a
+    significant feature can have.
 
     Parameters
     ----------
@@ -215,7 +216,7 @@ def redundancy(
 ) -> Axes:
     """Draw the redundancy of the selected features as a heat map, from 0 to 1, with frames around redundant groups.
 
-    A feature is shown if its agreement with at least one other selected feature is 0.2 or more. If there is no such
+    A feature is shown if its redundancy with at least one other selected feature is 0.2 or more. If there is no such
     feature, all are shown. With redundancy="mcr", all are shown without frames, because mCR has no absolute scale: 0 is
     the smallest and 1 the largest value among the features of `result.watched`.
 

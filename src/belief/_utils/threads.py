@@ -19,8 +19,8 @@ from belief._utils.validation import is_integer
 def count_threads(n_jobs: Any) -> int:
     """Return the number of threads for `n_jobs`: -1 means all cores, -2 all but one.
 
-    None means all cores, except where joblib or OMP_NUM_THREADS sets another number. As in joblib, only the cores count
-    that the affinity of the process and the quota of its container allow.
+    None means all cores, except where joblib or OMP_NUM_THREADS sets another number. As in joblib, "all cores"
+    are the cores that the affinity of the process and the quota of its container allow.
     """
     check_n_jobs(n_jobs)
     if n_jobs is not None and n_jobs > 0:

@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line. The options for the settings of the method are generated from them."""
+    """Return the parser of the command line. The options of the method are generated from its settings."""
     text = "Select relevant features and leave out redundant ones."
     top = Parser(prog="belief", description=text, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
     top.add_argument("--version", action="version", version=f"belief {belief.__version__}")

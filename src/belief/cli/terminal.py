@@ -93,8 +93,8 @@ def _print_text(text: str, style: str = "") -> None:
 def _print_table(rows: Sequence[Sequence[str]], styles: Sequence[str]) -> None:
     """Print rows of texts below the headings, which are the first row. The last column wraps.
 
-    `styles` has the style of each row below the headings. It applies to the first two of three or more columns; the
-    style OTHER applies to all columns.
+    `styles` has the style of each row below the headings. The style OTHER applies to the whole row. Other styles apply
+    to its first two cells, if the table has more than two columns.
     """
     from rich.table import Table
     from rich.text import Text

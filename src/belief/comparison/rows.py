@@ -85,7 +85,7 @@ def _read_values(source: Any, ids: Array) -> Array:
 
 
 def _read_stream(stream: Stream, task: str, seed: int) -> tuple[Array, Array, Array, Target, int]:
-    """Sample rows of files in one pass; return their values, target, discrete features and the number of rows."""
+    """Sample rows of files in one pass; return X, y, the discrete features, the Target and the number of all rows."""
     labels = Labels(stream.target_name, task)
     kept, ids, first = np.zeros((0, 0)), np.zeros(0, np.int64), 0
     for block in stream.first_pass(labels):

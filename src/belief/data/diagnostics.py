@@ -38,7 +38,7 @@ def suggest_csv_options(names: Sequence[str], separator: str = ",") -> str:
 
 
 def suggest_fix(name: str) -> str:
-    """Return advice on a text that was found in a column of numbers."""
+    """Return advice on a column of numbers, named `name`, that contains a text."""
     return (
         f"Correct the value, leave it empty if it is missing, or pass discrete_features={[name]!r} to read the column"
         " as categories."

@@ -75,7 +75,7 @@ def _as_batch(table: Any) -> Any:
 
 
 def _cast(batch: Any, schema: Any) -> Any:
-    """Convert a batch to the types of a schema, which may store integers and text in another way."""
+    """Convert a batch to the types of a schema, for example from int32 to int64, or from string to large_string."""
     pa = pyarrow()
     if batch.schema.names != schema.names:
         raise ValueError(
@@ -196,7 +196,10 @@ def _open_polars(frame: Any) -> Any:
 
 
 def _open_narwhals(X: Any) -> Relation:
-    """Return a lazy frame of DuckDB or Ibis as a Relation: narwhals selects columns, the library exports Arrow data."""
+    """Return a lazy frame of DuckDB or Ibis as a Relation.
+
+    narwhals selects columns; DuckDB or Ibis exports Arrow data.
+    """
     frame, schema = nw.from_native(X), _read_natively(X.limit(0), 1).schema
     return Relation(schema, lambda columns, n_rows: _read_natively(frame.select(columns).to_native(), n_rows))
 
@@ -257,7 +260,7 @@ def _spool_duckdb_result(X: Any) -> Any:
 
 
 def _spool_blocks(blocks: Iterator[Any]) -> Any:
-    """Return a table of all blocks of rows: arrays and sparse matrices as a list, DataFrames as in `spool`."""
+    """Read all blocks of rows: return arrays and sparse matrices as a list, and DataFrames as `spool` does."""
     first = next(blocks, None)
     if first is None:
         raise ValueError("X is an iterator without blocks. Pass a new generator if this one was consumed before.")

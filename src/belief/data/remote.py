@@ -1,4 +1,6 @@
-"""Files on other machines, given by URLs: s3://, gs:// and abfs:// with pyarrow, https://, and others with fsspec.
+"""Files on other machines, given by URLs.
+
+pyarrow reads s3://, gs:// and abfs://, the standard library https://, and fsspec all others.
 
 Parquet and Arrow files are read in place, in batches. Files of other formats are first copied to a temporary folder.
 """

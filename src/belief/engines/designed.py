@@ -279,8 +279,7 @@ class DesignedEngine:
         Return the bucket of each row, the number of buckets, and how many more rows to search for.
 
         A query of a large group ignores the bucket of its group. A query of a small group may find rows of its own
-        group in bucket 0. They are at most as many as the largest small group has in a cell, so this many more rows
-        are searched for.
+        group in bucket 0. So the search returns more rows: as many as the largest small group has in a cell.
         """
         bucket = np.zeros(len(cell), np.int64)
         if self.design.group is None:

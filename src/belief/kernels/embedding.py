@@ -41,7 +41,7 @@ class Slice:
 
 
 class Embedding:
-    """The slices in which the features of a Difference are embedded, and a bound of the error of float32 products."""
+    """The embedding of the features of a Difference, slice by slice, and a bound of the error of float32 products."""
 
     def __init__(self, difference: Difference) -> None:
         self.difference = difference

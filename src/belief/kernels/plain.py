@@ -266,7 +266,7 @@ def tally(
     r: Reach,
     sums: Sums,
 ) -> None:
-    """Add |a - b| of pairs of rows to `sums`: to the totals by kind of pair, and to the spread over queries."""
+    """Add |a - b| of pairs of rows to `sums`: totals by kind of pair, and the products for the spread over queries."""
     for part in _cut_between_queries(queries, len(r.reach)):
         d, present = _differences(Xq, queries[part], aq, Xr, rows[part], ar, r, len(sums.absent) > 0)
         share = weight[part] if len(weight) else np.ones(len(d))

@@ -66,9 +66,9 @@ def rank_scores(values: Array, knots: Array, scores: Array, out: Array) -> None:
 
 @kernel()
 def _step(knots: Array, x: Array, below: Array, step: int) -> None:
-    """Add `step` to `below`, the number of knots known to be below each value, if `step` more knots are below it.
+    """Do one step of a bisection: count the sorted knots below each value of x, for all values at once.
 
-    This is one step of a bisection for all values at once.
+    `below` holds the counts found so far. A count grows by `step` if at least so many more knots are below the value.
     """
     for i in range(len(x)):
         at = below[i]
@@ -91,10 +91,10 @@ def _insert(d: float, row: int, n: int, found: Array, rows: Array) -> int:
 
 @kernel(fastmath=True)  # distances are never NaN
 def _limit(d2: Array, size: int, least: Array) -> float:
-    """Return a limit of d² that the `size` nearest rows and few other rows are within.
+    """Return a limit of d² that is exceeded by most rows, but not by the `size` nearest ones.
 
-    The rows are divided into groups, and least[g] becomes the smallest d² of group g. If n of these are within a limit,
-    at least n rows are.
+    The rows are divided into groups, and least[g] becomes the smallest d² of group g. If n of these smallest d² are
+    within a limit, then at least n rows are within it.
     """
     n, size = len(d2), min(size, len(d2))
     width = min(n, len(least))
@@ -233,7 +233,7 @@ def find_nearest(
     packed, sums
         The columns whose d² is added or subtracted, as in `pack`.
     ints : array of int8 of shape (queries, 4 * steps)
-        The same columns of the queries. Lines of zeros are added up to a multiple of `kind.queries` lines.
+        The same columns of the queries. The array is padded with lines of zeros to a multiple of `kind.queries` lines.
     sign : float
         1 if d² in these columns is added to D, -1 if it is subtracted.
     is_kept : bool
@@ -393,8 +393,8 @@ def tally_numbers(
     spread : array of shape (7, 1, F)
         Products of sums over the neighbours of a query, added up over the queries, as in `add_products`.
     sums : array of shape (5,)
-        Σ τ and Σ (1 - τ) over all pairs. Then, with t and u the same sums over the neighbours of a query, Σ t², Σ t·u
-        and Σ u² over the queries.
+        Σ τ and Σ (1 - τ) over all pairs. Then Σ a², Σ a·b and Σ b² over the queries, where a and b are Σ τ and
+        Σ (1 - τ) over the neighbours of one query.
     queries, X, line, feature
         As in `tally_classes`.
     """

@@ -42,8 +42,8 @@ class Forecast:
 class Limits:
     """The largest numbers of sampled rows that are worth their cost.
 
-    The sample grows to at most `same` rows to reach a size at which a larger sample would select the same features. It
-    grows to at most `loss` rows to reach a size at which a larger sample would find little more relevance.
+    The sample grows until a larger one would select the same features, but not above `same` rows. It may grow
+    further, up to `loss` rows, until a larger one would find little more relevance.
     """
 
     same: int

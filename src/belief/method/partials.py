@@ -197,7 +197,8 @@ class Pairs:
 class Tally:
     """The sums over pairs from which relevance, standard errors and marginal collision rates are computed.
 
-    See sections 4 to 6c of method.md. δ is the mean difference of a query from its misses minus that from its hits.
+    See sections 4 to 6c of method.md. In the comments on the fields, δ is the mean difference of a query from its
+    misses minus that from its hits.
 
     `total` and `count` have one line per kind of pair. `count` and `queries` have one column for all features, or one
     per feature if values are missing. `rates` is empty unless the redundancy measure needs it, and `spread` is empty

@@ -92,8 +92,8 @@ def compute_z_scores(sums: CovarianceSums, v: Array) -> Array:
 def compute_losses(sums: CovarianceSums, v: Array, pair_mean: Array, random_mean: Array) -> Array:
     """Return the part of the weight w[i] that feature i would lose without feature j in the distance, (n, n).
 
-    v are the weights of the classes. `pair_mean` is the mean Δ of the pairs (of hits and misses equally), `random_mean`
-    that of random rows.
+    v are the weights of the classes. `pair_mean` is the mean of the mean Δ of hits and the mean Δ of misses;
+    `random_mean` is the mean Δ of random rows.
     """
     share = (v / np.maximum(sums.count, 1))[:, None, None]
     slopes = []

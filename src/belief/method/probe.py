@@ -63,7 +63,7 @@ class LocalSearch(Protocol):
     ) -> None:
         """Find the nearest rows of each query in each class, after d² in some columns is added or subtracted.
 
-        D is d² between the queries and all rows, float32, (queries, m). `columns` are the scores, int8, (m, columns),
+        D is d² between the queries and all rows, float32, (queries, m). `columns` are int8 values, (m, columns),
         whose d² is added to D (sign 1) or subtracted from it (sign -1). D is updated if `is_kept`. `rows`, int32,
         (queries, classes, size), is replaced by the nearest rows, in no particular order.
         """
@@ -295,7 +295,7 @@ def rank_on_grid(values: Array) -> Array:
 
 
 def squared_distances(X: Array, rows: Array) -> Array:
-    """Return d² between some rows of X, which holds scores, and all its rows, (rows, m), in single precision."""
+    """Return d² between the given rows of X and all rows of X, (rows, m), in single precision."""
     D = np.zeros((len(rows), len(X)))
     for a in range(0, X.shape[1], 1024):  # sums of up to 1,024 products are exact in float32
         x = X[:, a : a + 1024].astype(np.float32)

@@ -42,7 +42,7 @@ class Search:
 
 @dataclass(frozen=True)
 class Visit:
-    """Queries of the whole table that are sent to one block, to find their neighbours among its rows."""
+    """Queries (sampled rows of any block) that are sent to one block, to find their neighbours among its rows."""
 
     queries: Any  # the sampled rows in the order of the sample, as a Source or a CSR matrix
     first: int  # the id of the block's first row

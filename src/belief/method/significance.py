@@ -85,7 +85,7 @@ def sampled_p_values(
     design: Design | None = None,
     seed: int = 0,
 ) -> Array:
-    """Return the univariate p-values of sampled rows; NaN for constant features.
+    """Return the univariate p-value of each feature from sampled rows; NaN for constant features.
 
     They come from theory or, with a study design, from shuffles.
     """
@@ -178,8 +178,8 @@ class Rounds:
 class Arrangement:
     """The input of a search on the probe: a block of features to weigh, and the parts of d² between queries and rows.
 
-    One part of d² comes from the features of the block, the other (`fixed`) from all other features. To shuffle the
-    block against the other features, only the order of its part of d² changes.
+    One part of d² comes from the features of the block, the other (`fixed`) from all other features. If the
+    block is shuffled against the other features, only the rows of its own part change places.
     """
 
     block: Scores
@@ -191,7 +191,7 @@ class Arrangement:
 
     @classmethod
     def of(cls, probe: Probe, block: Array, others: Array, search: LocalSearch) -> Self:
-        """Return the arrangement to weigh the features `block` of the probe, without a shuffle.
+        """Return the input for weighing the features `block` of the probe; nothing is shuffled yet.
 
         `others` are the other features that count in distances.
         """
@@ -200,7 +200,7 @@ class Arrangement:
         return cls(scores, probe.distances(others, search), of_block, queries, line, np.arange(len(probe.ids)))
 
     def shuffle_block(self, probe: Probe, stream: int) -> Arrangement:
-        """Return a copy in which each row has the values of another row in the features of the block.
+        """Return a copy in which the rows of `self.block` are shuffled.
 
         The values of the other features and the target stay in place. Queries are shuffled among queries, and other
         rows among other rows.
@@ -298,10 +298,10 @@ def find_significant(
 ) -> Significance:
     """Test the significance of all features, and choose the features that define the distances.
 
-    The features of the probe, a sample of the rows, are tested by the neighbours of its queries, in several passes. The
-    strongest features found in a pass are known in the next pass. Given features, and features with small univariate
-    p-values, are known from the start, and not tested. Given features do not count in the correction of the other
-    features for multiple testing. Unknown univariate p-values are NaN.
+    The features of the probe, a sample of the rows, are tested by the neighbours of its queries, in several passes.
+    Distances use features that are known to be relevant. Given features, and features with small univariate p-values,
+    are known from the start, and not tested. Each pass adds the strongest features that it finds. Given features do not
+    count in the correction of the other features for multiple testing. Unknown univariate p-values are NaN.
     """
     F, features, target = len(p_univariate), probe.features, probe.target
     is_given = np.zeros(F, bool)
@@ -387,7 +387,7 @@ def estimate_bias(weigher: Weigher, left: Array, known: Array) -> float:
 def compare(T: Array, null: list[Array]) -> tuple[Array, Array]:
     """Return the p-value of each statistic T under a null distribution, and T minus its expected value.
 
-    The expected value is the mean of the feature over the shuffles, shrunk towards the mean of all features. If chance
+    The expected value is the mean of T over the shuffles, shrunk towards the mean of all features. If chance
     explains all differences between the means of features, the expected value is the mean of all features.
     """
     values = np.array(null)
@@ -501,9 +501,9 @@ class Eligibility:
 
 @dataclass(frozen=True)
 class LeastScores:
-    """The minimum scores of the significant features for one class (section 11 of method.md).
+    """Lower limits of the scores of the significant features for one class (section 11 of method.md).
 
-    Features of small weight are ranked by them.
+    They rank the features whose weight is so small that it gives a lower score.
     """
 
     eligibility: Eligibility  # the significance of each feature for the class

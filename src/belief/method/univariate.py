@@ -34,8 +34,8 @@ ROUNDING = 1e-13  # a sum of squares within the classes below this share of the 
 def univariate_p_values(summary: Summary) -> Array:
     """Return the univariate p-value of each feature, from all rows in which it is present.
 
-    The p-value is NaN for constant features, and for features with no more present values than classes. All are NaN if
-    the classes were unknown, or too many, when the data was described.
+    The p-value is NaN for constant features, and for features that are present in too few rows (at most as many as
+    there are classes). All are NaN if the classes were unknown, or too many, when the data was described.
     """
     p = _f_test(summary)
     feature, p_of_levels = _chi2_test(summary.levels)

@@ -1,4 +1,4 @@
-"""The distributions of the selected features for the report: box plots or bars, and their direction in words."""
+"""The distributions of the selected features for the report: box plots or bars, and how the target depends on each."""
 
 from __future__ import annotations
 

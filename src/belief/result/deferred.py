@@ -107,7 +107,7 @@ class DeferredFields:
 
     @property
     def is_large(self) -> bool:
-        """Whether the values take so much memory that the fields should be computed at once."""
+        """Whether the values take so much memory that the fields should be computed immediately."""
         n_levels = sum(len(x or ()) for x in self.levels.values())
         n_bytes = self.sampled.X.nbytes + (self.partners.nbytes if self.partners is not None else 0)
         return n_bytes > MAX_KEPT_BYTES or n_levels > MAX_KEPT_LEVELS

@@ -185,7 +185,7 @@ class DenseEngine(JointEngine):
         return 0 < n_columns <= COPIED_SHARE * self.n_features and fits
 
     def _copy_columns(self, columns: Array) -> DenseEngine:
-        """Return an engine for a copy of these columns. It is kept for the next search."""
+        """Return an engine for a copy of these columns. The engine is cached for the next search."""
         if self._copy is None or not np.array_equal(self._copy[0], columns):
             self._copy = None
 

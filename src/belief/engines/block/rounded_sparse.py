@@ -99,8 +99,8 @@ class SparseRoundedSearch:
     def run(self, kind: Instructions, search_index: Callable[[int], None]) -> int:
         """Compare the queries with the rows from the first on; stop early if a search through the index is faster.
 
-        Return the number of rows compared; the caller must compare the remaining ones through the index.
-        `search_index(n)` compares the first n rows through the index; it is called at most once, for few rows.
+        Return the number of rows compared; the caller must compare the remaining ones through the index. To time the
+        index, `search_index(n)` may be called once for the first n rows.
         """
         self.kind, engine, is_forced = kind, self.engine, self.engine.resources.instructions != "auto"
         size = part_height(len(self.own), engine.n_jobs)

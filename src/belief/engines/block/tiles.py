@@ -90,7 +90,7 @@ class Tiles:
         return ids[~np.isin(ids, many[order[surplus[same]]])]
 
     def _find_likely_copies(self, ids: Array) -> tuple[Array, Array]:
-        """Return the rows whose hash occurs more than `size` + 1 times, and their hashes."""
+        """Return the rows whose hash occurs more than `self.size` + 1 times, and their hashes."""
         h = np.zeros(len(ids), np.int64)
         more = self.search.size + 1
         for a, b in self._column_spans():

@@ -38,7 +38,7 @@ Span = tuple[int, int]
 def max_rows(working_memory: int) -> int:
     """Return the maximum number of queries plus rows for products in int16.
 
-    For each of them, `RUN` rounded columns must fit into memory at the same time.
+    `RUN` rounded columns of all these queries and rows must fit into memory at the same time.
     """
     return working_memory // (MEMORY_SHARE * BYTES * RUN)
 

@@ -113,7 +113,7 @@ class Layout:
         return self.run_block[run], self.run_offset[run] + ids - self.run_first[run]
 
     def decode_runs(self, data: Any, runs: Sequence[int]) -> Iterator[RowBlock]:
-        """Decode the bytes of a block, and yield the rows of these runs, which must all be in this block."""
+        """Decode the bytes of a block, and yield these runs of consecutive rows, which the block must contain."""
         i = self.run_block[runs[0]]
         arrays = unpack(data)
         X, targets = to_matrix(arrays), self.targets[i][arrays["codes"]]

@@ -191,7 +191,7 @@ class ClusterEngine:
     def rows(self, ids: Array, columns: Array) -> Array:
         """Return some features of some rows as float64.
 
-        Few rows are fetched with all features, so that later requests for the same rows need no job.
+        If only a few rows are needed, all their features are fetched, so that later requests need no job.
         """
         if len(ids) * self.layout.row_bytes <= self.query_bytes or self.queries.has(ids):
             X = self.queries.rows(ids)[:, columns]

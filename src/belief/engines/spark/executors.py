@@ -184,7 +184,7 @@ def split_runs(batches: Iterable[Any]) -> Iterator[tuple[int, Any]]:
 
 
 def count_staging_tasks(df: Any) -> int | None:
-    """Return the number of tasks that stage a table, if Spark knows that it is small; otherwise None."""
+    """Return the number of tasks that stage a table if Spark knows that the table is small, and None otherwise."""
     context = getattr(df.sparkSession, "_sc", None)
     if context is None:
         return None
@@ -458,7 +458,7 @@ class PersistedCluster(_SparkCluster):
 
 
 class TableBlocks:
-    """Blocks in the rows of a persisted DataFrame: those of the whole table, or blocks of gathered rows.
+    """Blocks of the table, or of gathered rows, that are stored in the rows of a persisted DataFrame.
 
     `decode` reads the blocks from Arrow batches.
     """
@@ -549,9 +549,9 @@ def decode_staged(batches: Iterator[Any], layout: Layout) -> Iterator[RowBlock]:
 
 
 def split_portions(batches: Iterable[Any]) -> Iterator[Any]:
-    """Yield one Arrow table for each portion, which has the rows of one gathered block, in pieces.
+    """Yield one Arrow table for each portion: the rows of one gathered block.
 
-    The batches contain the pieces of a portion one after the other.
+    A portion arrives as several batches, one after the other.
     """
     import pyarrow as pa
 

@@ -187,7 +187,7 @@ def _ml_attributes(metadata: dict[str, Any]) -> list[tuple[str, bool]]:
 def _declared_mask(discrete_features: Any, names: list[str] | None, width: int | None) -> Array:
     """Return the mask of the features that the user declared discrete.
 
-    If the length of the vectors is unknown, the mask ends with the last declared feature.
+    `width` is the length of the feature vectors. If it is None, the mask ends with the last declared feature.
     """
     if width is not None:
         return parse_discrete_features(discrete_features, names, width)

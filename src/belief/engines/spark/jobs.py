@@ -263,7 +263,7 @@ class _CompareFeatures(Job):
         yield from sums.items()
 
     def compare(self, engine: BlockEngine, watch: Watch) -> dict[str, Any]:
-        """Return the sums for one watch: pairs with both rows in one block, and the watched features."""
+        """Return the sums for one watch, which names pairs with both rows in one block, and the watched features."""
         raise NotImplementedError
 
 

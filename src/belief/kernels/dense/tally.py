@@ -286,9 +286,9 @@ def _collisions_of_feature(
 
 @kernel()
 def _add_powers(R: Array, j: int, first: int, n: int, sums: Array) -> None:
-    """Add Σx and Σx² to `sums` for the features j to j + 3, where x are their numbers in R from `first` on.
+    """Add Σx and Σx² to `sums` for the features j to j + 3, where x are the n values in R from row `first` on.
 
-    The numbers of a feature are added one after the other. With four features at a time, the CPU can still execute
+    The values of a feature are added one after the other. With four features at a time, the CPU can still execute
     additions in parallel.
     """
     last = len(R) - 1

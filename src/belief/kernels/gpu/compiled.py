@@ -1,4 +1,4 @@
-"""Compiled kernels of the search for all CUDA devices, in Triton: embedding, exact distances, merging of lists."""
+"""Triton kernels of the neighbour search, for all CUDA devices: embedding, exact distances, merging of lists."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def _merge(d_old, k_old, r_old, d_new, k_new, r_new, d_out, k_out, r_out, K: tl.
 
 
 def merge_lists(old: tuple[Tensor, ...], new: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Merge two lists of (d2, key, row) for each query, keeping the nearest rows; the first list keeps its length.
+    """Merge two lists of (d2, key, row) for each query into the nearest rows, as many as the first list has.
 
     Ties in distance go to the smaller key.
     """

@@ -163,7 +163,10 @@ def estimate_bounds(queries: Queries, chunk: Chunk, best: Best, space: Space) ->
 
 
 def compute_thresholds(queries: Queries, half: Tensor, space: Space) -> Tensor:
-    """Return the threshold tau of each query and group in fp32: a row is a candidate if low - product <= tau."""
+    """Return the threshold tau of each query and group in fp32.
+
+    A row is a candidate if low - product <= tau, with `low` from the norm of the row (see `scan`).
+    """
     return round_up(half * (1 + TIE_MARGIN) / space.scale**2 - queries.points.low)
 
 

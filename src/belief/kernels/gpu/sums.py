@@ -231,7 +231,7 @@ def _add_by_query(sums: dict[str, Tensor], pairs: Pairs, kind: Tensor, d: Tensor
 
 
 def _sum_runs(x: Tensor, lengths: Tensor) -> Tensor:
-    """Return the sums of the lines of x over consecutive runs of these lengths."""
+    """Divide the lines of x into consecutive runs of these lengths; return the sum of the lines of each run."""
     return torch.segment_reduce(x, "sum", lengths=lengths, axis=0, unsafe=True)
 
 

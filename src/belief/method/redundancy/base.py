@@ -129,7 +129,7 @@ class Measure:
     needs_collision_rates: ClassVar[bool] = False  # whether it needs Σ cr of every feature over all pairs
 
     def __init__(self, evidence: Evidence, pool: Array) -> None:
-        """Measure the redundancy of the features of the pool; subclasses do so after calling this method."""
+        """Start with an empty pool. Subclasses then add the features of `pool` and measure their redundancy."""
         self.evidence = evidence
         self.pool = np.zeros(0, np.int64)
         self.column = np.full(evidence.n_features, -1, np.int32)  # feature -> its column in the pool, -1 outside

@@ -26,9 +26,9 @@ class Collisions:
     """Which collisions count, and how the collision rates of two features are multiplied in joint sums.
 
     Collision rates below `kappa` count as 0. With by="hit", joint[i, j] is the sum of (cr_i·b_j + b_i·cr_j)/2 over the
-    pairs, where b is 1 if the rate is above 0 and 0 otherwise. With by="rate", it is the sum of e_i·e_j with
-    e = 1 - cr, and the sums Σe and Σe² of each feature are returned too. e has the same correlations as cr, but its
-    sums lose no digits if nearly all values of a feature are close to each other.
+    pairs, where b is 1 if the rate is above 0 and 0 otherwise. With by="rate", it is the sum of e_i·e_j with e = 1 -
+    cr, and the sums Σe and Σe² of each feature are returned too. e has the same correlations as cr, but its sums lose
+    no digits if nearly all values of a feature are close to each other.
     """
 
     kappa: float
@@ -88,7 +88,7 @@ def empty_joint(rates: Collisions, n_lines: int, n_columns: int) -> Joint:
 
 
 def joint_from_complement(rates: Collisions, n_pairs: int, i: Array, j: Array, cross: Array) -> Joint:
-    """Return joint sums of collision rates from sums of their complements, which are sparse if the data is sparse.
+    """Return the joint sums of pairs of features from sums of complements, which are sparse if the data is sparse.
 
     The complements are e = 1 - cr and z = 1 - b, where b is 1 if cr > 0 and 0 otherwise. In a feature in which both
     rows of a pair have the value 0, both complements are 0. If `rates.by` is "hit", the joint sums follow from

@@ -51,7 +51,7 @@ class SubtractionRule(Rule):
         return float(self.score(np.array(relevance), redundancy.sum(), len(redundancy)))
 
     def growth_rule(self) -> UniqueShareRule:
-        """Return the rule of agreement, because the scores of mCR may be negative."""
+        """Return the rule that the measure "agreement" uses, because the scores of mCR may be negative."""
         return UniqueShareRule(1.0)
 
     def describe_loss(self, feature: str, redundancy: float, relevance: float, score: float) -> str | None:
