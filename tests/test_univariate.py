@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, eye_array
 
 from belief.data.labels import Labels
-from belief.engines.block import local_engine
-from belief.engines.block.describing import Describer
+from belief.engines.block import Describer, local_engine
 from belief.engines.resources import Resources
 from belief.method import summary as summary_module
 from belief.method.summary import Summary

@@ -15,7 +15,6 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import fields
-from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 from zipfile import BadZipFile
@@ -70,8 +69,13 @@ class Checkpoint(Storage):
     def _lock(self) -> None:
         """Reserve the folder for this run until `close` is called. Raise a ValueError if another run uses it."""
         path = self.folder / LOCK
-        if not os.path.exists(self.folder / DESCRIPTION):
-            self._check_folder()
+        begun = (LOCK, f".{DESCRIPTION}")  # a run that was killed at its start may leave these files behind
+        if (
+            os.path.exists(self.folder)
+            and not os.path.exists(self.folder / DESCRIPTION)
+            and any(file.name not in begun for file in self.folder.iterdir())
+        ):
+            raise ValueError(f"checkpoint {self.folder} holds other files: pass an empty or a new folder.")
         while self._locked is None:
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
@@ -106,17 +110,6 @@ class Checkpoint(Storage):
 
     def _resume(self, run: dict[str, Any], seed: int, drawn: bool) -> int:
         """Return the seed of the stored run; raise a ValueError if that run had other settings or data."""
-        stored = self._read_description()
-        stored_seed: int = stored["seed"]
-        _check_same_run(self.folder, run, stored)
-        if not drawn and seed != stored_seed:
-            raise ValueError(
-                f"checkpoint {self.folder} belongs to a run with the seed {stored_seed}, not {seed}: use that seed,"
-                " another folder, or restart=True."
-            )
-        return stored_seed
-
-    def _read_description(self) -> dict[str, Any]:
         try:
             stored: dict[str, Any] = json.loads(_check_is_file(self.folder / DESCRIPTION).read_text(encoding="utf-8"))
             if stored["format"] == FORMAT and stored.pop("checksum") != _checksum(stored):
@@ -128,7 +121,21 @@ class Checkpoint(Storage):
                 f"checkpoint {self.folder} was written by another version (format {stored['format']!r:.40}, not"
                 f" {FORMAT}): use restart=True."
             )
-        return stored
+        settings, stored_seed = stored["settings"], int(stored["seed"])
+        for name, value in run["settings"].items():
+            if json.dumps(settings.get(name)) != json.dumps(value):  # 1 (one feature) is not 1.0 (all features)
+                raise ValueError(
+                    f"checkpoint {self.folder} belongs to a run with {name}={settings.get(name)!r}, not {value!r}: use"
+                    " the settings of that run, another folder, or restart=True."
+                )
+        if stored["data"] != run["data"]:
+            raise ValueError(f"checkpoint {self.folder} belongs to other data: use another folder, or restart=True.")
+        if not drawn and seed != stored_seed:
+            raise ValueError(
+                f"checkpoint {self.folder} belongs to a run with the seed {stored_seed}, not {seed}: use that seed,"
+                " another folder, or restart=True."
+            )
+        return stored_seed
 
     def _clear(self) -> None:
         """Remove the files of the checkpoint, the description last. Other files in the folder stay."""
@@ -139,21 +146,16 @@ class Checkpoint(Storage):
         except OSError as error:
             raise ValueError(f"checkpoint {self.folder}: {name} cannot be removed ({error.strerror}).") from None
 
-    def _check_folder(self) -> None:
-        begun = (LOCK, f".{DESCRIPTION}")  # a run that was killed at its start may leave these files behind
-        if os.path.exists(self.folder) and any(file.name not in begun for file in self.folder.iterdir()):
-            raise ValueError(f"checkpoint {self.folder} holds other files: pass an empty or a new folder.")
-
     def save(self, name: str, **arrays: Any) -> None:
-        self._write(f"{name}.npz", partial(self._save, name, arrays))
+        def write(file: BinaryIO) -> None:
+            file.write(bytes(CHECKSUM_SIZE))
+            np.savez(file, **arrays)
+            file.seek(CHECKSUM_SIZE)
+            checksum = self._file_checksum(name, file)
+            file.seek(0)
+            file.write(checksum)
 
-    def _save(self, name: str, arrays: dict[str, Any], file: BinaryIO) -> None:
-        file.write(bytes(CHECKSUM_SIZE))
-        np.savez(file, **arrays)
-        file.seek(CHECKSUM_SIZE)
-        checksum = self._file_checksum(name, file)
-        file.seek(0)
-        file.write(checksum)
+        self._write(f"{name}.npz", write)
 
     def _file_checksum(self, name: str, file: BinaryIO) -> bytes:
         """Return a checksum of the run, the file's name, and the rest of the file."""
@@ -180,19 +182,16 @@ class Checkpoint(Storage):
         if not (self.folder / f"{name}.npz").exists():
             return None
         try:
-            return read(self._load(name))
+            with _check_is_file(self.folder / f"{name}.npz").open("rb") as raw:
+                if raw.read(CHECKSUM_SIZE) != self._file_checksum(name, raw):
+                    raise ValueError("checksum")
+                raw.seek(CHECKSUM_SIZE)
+                with np.load(raw) as file:
+                    return read({key: file[key] for key in file.files})
         except READ_ERRORS:
             raise ValueError(
                 f"checkpoint {self.folder}: {name}.npz is damaged: delete it to compute it again, or use restart=True."
             ) from None
-
-    def _load(self, name: str) -> dict[str, Any]:
-        with _check_is_file(self.folder / f"{name}.npz").open("rb") as raw:
-            if raw.read(CHECKSUM_SIZE) != self._file_checksum(name, raw):
-                raise ValueError("checksum")
-            raw.seek(CHECKSUM_SIZE)
-            with np.load(raw) as file:
-                return {key: file[key] for key in file.files}
 
 
 def _check_is_file(path: Path) -> Path:
@@ -221,15 +220,3 @@ def _arrays(*values: Any) -> Iterator[Array]:
             yield from _arrays(*(getattr(value, f.name) for f in fields(value)))
         else:
             yield np.asarray(value)
-
-
-def _check_same_run(folder: Path, run: dict[str, Any], stored: dict[str, Any]) -> None:
-    settings = stored["settings"]
-    for name, value in run["settings"].items():
-        if json.dumps(settings.get(name)) != json.dumps(value):  # 1 (one feature) is not 1.0 (all features)
-            raise ValueError(
-                f"checkpoint {folder} belongs to a run with {name}={settings.get(name)!r}, not {value!r}: use the"
-                " settings of that run, another folder, or restart=True."
-            )
-    if stored["data"] != run["data"]:
-        raise ValueError(f"checkpoint {folder} belongs to other data: use another folder, or restart=True.")

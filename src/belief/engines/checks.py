@@ -39,26 +39,21 @@ def check_sizes(settings: Settings, summary: Summary, target: Target, working_me
             f"n_features_to_select={settings.n_features_to_select}, but the data has only {n_features} features: all"
             " of them are selected."
         )
-    _check_memory(settings, n_features, working_memory)
+    if settings.redundancy is not None:
+        n_selected = min(n_features, settings.resolve_n_features(n_features))
+        n_watched = min(n_features, settings.watch_list_length(n_selected))
+        required = MEASURES[settings.redundancy].required_bytes(n_selected, n_watched, n_features) / 2**20
+        if required > working_memory:
+            raise ValueError(
+                f"n_features_to_select={settings.n_features_to_select} with eta={settings.eta} makes a watch list of"
+                f" {n_watched} features, which takes {required:.0f} MiB, more than working_memory={working_memory}:"
+                " select fewer features, lower eta, raise working_memory, or set redundancy=None."
+            )
     sample_size = settings.resolve_sample_size(n_rows)
     if settings.sampling == "proportional" and sample_size < n_classes:
         raise ValueError(
             f"sample_size={settings.sample_size!r} samples {sample_size} of {n_rows} rows, but"
             f" sampling='proportional' needs at least one row of each of the {n_classes} classes: increase sample_size."
-        )
-
-
-def _check_memory(settings: Settings, n_features: int, working_memory: int) -> None:
-    if settings.redundancy is None:
-        return
-    n_selected = min(n_features, settings.resolve_n_features(n_features))
-    n_watched = min(n_features, settings.watch_list_length(n_selected))
-    required = MEASURES[settings.redundancy].required_bytes(n_selected, n_watched, n_features) / 2**20
-    if required > working_memory:
-        raise ValueError(
-            f"n_features_to_select={settings.n_features_to_select} with eta={settings.eta} makes a watch list of"
-            f" {n_watched} features, which takes {required:.0f} MiB, more than working_memory={working_memory}: select"
-            " fewer features, lower eta, raise working_memory, or set redundancy=None."
         )
 
 

@@ -67,7 +67,10 @@ class DesignedEngine:
         summary = self.inner.describe()
         self.design, self.targets = self._read_design(), self.inner.targets
         m = len(self.targets)
-        self._check_lengths(m)
+        parts = {"groups": self.design.group, "adjust_for": self.design.stratum, "sample_weight": self.design.weight}
+        for name, x in parts.items():
+            if x is not None and len(x) != m:
+                raise ValueError(f"{name} has {len(x)} values, but X has {m} rows. Pass one value per row.")
         if self.design.weight is not None and self.design.weight.min() == self.design.weight.max():
             self.design = replace(self.design, weight=None)
         self._usable = np.ones(m, bool) if self.design.weight is None else self.design.weight > 0
@@ -79,12 +82,6 @@ class DesignedEngine:
         self.inner.retarget(self.targets, self._usable)
         self.target = self._count()
         return summary
-
-    def _check_lengths(self, m: int) -> None:
-        parts = {"groups": self.design.group, "adjust_for": self.design.stratum, "sample_weight": self.design.weight}
-        for name, x in parts.items():
-            if x is not None and len(x) != m:
-                raise ValueError(f"{name} has {len(x)} values, but X has {m} rows. Pass one value per row.")
 
     def _check_groups(self, group: Array) -> None:
         """Raise a ValueError if no row has a neighbour of its class in another group."""
@@ -222,7 +219,6 @@ class DesignedEngine:
     # --- neighbours ---
 
     def nearest(self, sample: Sample, difference: Difference, search: Search) -> Neighbours:
-        """Return the exact nearest rows of each query among the rows of its stratum that are in other groups."""
         found = Neighbours.zero(len(sample.row), search.n_groups, search.size)
         target = np.full(found.row.shape, -1, self.targets.dtype)
         stratum = self.design.strata(len(self.targets))
@@ -235,16 +231,17 @@ class DesignedEngine:
                 lines = np.flatnonzero(np.isin(stratum[sample.row], strata))
                 if len(lines):
                     some = self._nearest_in(strata, sample.part(lines), difference, search)
-                    for name in ("d2", "key", "row"):
-                        getattr(found, name)[lines] = getattr(some, name)
+                    found.d2[lines], found.key[lines], found.row[lines] = some
         finally:
             self.inner.retarget(self.targets, self._usable)
         known = found.row >= 0
         target[known] = self.targets[found.row[known]]
         return replace(found, target=target)
 
-    def _nearest_in(self, strata: Array, sample: Sample, difference: Difference, search: Search) -> Neighbours:
-        """Return the nearest allowed rows of each query. All queries of `sample` belong to the given strata."""
+    def _nearest_in(
+        self, strata: Array, sample: Sample, difference: Difference, search: Search
+    ) -> tuple[Array, Array, Array]:
+        """Return d², key and row of the nearest allowed rows of each query. All queries belong to the given strata."""
         m, n_classes = len(self.targets), search.n_groups
         usable = self._usable & np.isin(self.design.strata(m), strata)
         stratum = np.searchsorted(strata, self.design.strata(m))
@@ -271,7 +268,7 @@ class DesignedEngine:
             pad = ((0, 0), (0, 0), (0, short))
             d2, key = np.pad(d2, pad, constant_values=np.inf), np.pad(key, pad, constant_values=np.iinfo(key.dtype).max)
             row = np.pad(row, pad, constant_values=-1)
-        return Neighbours(d2, key, row, row)
+        return d2, key, row
 
     def _own_buckets(self, cell: Array, usable: Array, k: int) -> tuple[Array, int, int]:
         """Divide cells into buckets by group: one bucket for each large group, and bucket 0 for all small groups.
@@ -308,10 +305,13 @@ class DesignedEngine:
         split = []
         for pairs in batches:
             share = self._weight[pairs.query] * self.design.weight[pairs.neighbour] / unit
+            # a share of each pair is added to the sum `kind`, and the rest to the next sum, which is ignored
+            pairs = replace(pairs, coupled=False)
             if pairs.weight is None:
-                split.append(_discarding_rest(pairs, 2 * pairs.kind, 2 * pairs.n_kinds, share))
+                split.append(replace(pairs, kind=2 * pairs.kind, n_kinds=2 * pairs.n_kinds, weight=share))
             else:
-                split += [_discarding_rest(pairs, pairs.kind, 2, share * x) for x in (pairs.weight, 1.0 - pairs.weight)]
+                shares = (share * pairs.weight, share * (1.0 - pairs.weight))
+                split += [replace(pairs, n_kinds=2, weight=x) for x in shares]
         sums = self.inner.tally(split, difference, rates)
         for pairs in batches:
             parts = [next(sums)] if pairs.weight is None else [next(sums), next(sums)]
@@ -319,11 +319,3 @@ class DesignedEngine:
             nothing = Tally.zero(pairs, total.shape[1], rates is not None)
             known = {"rates": parts[0].rates, "unweighted": parts[0].count.sum(axis=0) + np.zeros(total.shape[1])}
             yield replace(nothing, total=total, count=count, n_pairs=len(pairs), **known)
-
-
-def _discarding_rest(pairs: Pairs, kind: Array, n_kinds: int, share: Array) -> Pairs:
-    """Return the pairs with weights: `share` of each pair is added to the sum `kind`, and the rest to `kind` + 1.
-
-    The caller ignores the sums `kind` + 1.
-    """
-    return replace(pairs, kind=kind, n_kinds=n_kinds, weight=share, coupled=False)

@@ -96,7 +96,11 @@ class ProbeSearch:
         line = np.arange(len(block.X)) if block.line is None else block.line
         pairs = queries, rows, block.X, line, block.feature
         if target.row_weight is not None:
-            return self._tally_weighted(pairs, n, target)
+            groups = rows.shape[1]
+            total, spread, by_group = np.zeros((2 * groups, n)), np.zeros((7, groups, n)), np.zeros((5, groups))
+            weights = target.values.astype(float), target.row_weight, target.query_weight
+            self._kernels.tally_weighted(*pairs, target.ends, *weights, total, spread, by_group)
+            return Tally(total, by_group[:2].T.reshape(-1, 1), np.zeros(0), spread, by_group[2:, :, None], rows.size)
         if target.is_numeric:
             total, spread, sums = np.zeros((2, n)), np.zeros((7, 1, n)), np.zeros(5)
             self._kernels.tally_numbers(*pairs, target.values, total, spread, sums)
@@ -107,11 +111,3 @@ class ProbeSearch:
         of_class = np.bincount(target.values[queries], minlength=n_classes).astype(float)
         count = np.stack([of_class * size * (n_classes - 1), of_class * size], axis=1).reshape(-1, 1)
         return Tally(total, count, np.zeros(0), spread, of_class[None, :, None], len(queries) * size * n_classes)
-
-    def _tally_weighted(self, pairs: tuple[Array, ...], n: int, target: ProbeTarget) -> Tally:
-        rows = pairs[1]
-        groups = rows.shape[1]
-        total, spread, sums = np.zeros((2 * groups, n)), np.zeros((7, groups, n)), np.zeros((5, groups))
-        weights = target.values.astype(float), target.row_weight, target.query_weight
-        self._kernels.tally_weighted(*pairs, target.ends, *weights, total, spread, sums)
-        return Tally(total, sums[:2].T.reshape(-1, 1), np.zeros(0), spread, sums[2:, :, None], rows.size)

@@ -36,20 +36,16 @@ def flatten(record: Any) -> dict[str, Any]:
 
 def restore(kind: type[T], arrays: Mapping[str, Any]) -> T:
     """Rebuild a record of this type from the dictionary that `flatten` made."""
-    return kind(**{f.name: _restore_field(_type_hints(kind)[f.name], f.name, arrays) for f in fields(kind)})  # type: ignore[arg-type]
+    hints, values = _type_hints(kind), {}  # type: ignore[arg-type]
+    for f in fields(kind):  # type: ignore[arg-type]
+        x, nested = arrays.get(f.name), f"{f.name}."
+        if is_dataclass(hints[f.name]):
+            x = restore(hints[f.name], {k.removeprefix(nested): v for k, v in arrays.items() if k.startswith(nested)})
+        values[f.name] = x.item() if isinstance(x, np.ndarray) and x.ndim == 0 else x
+    return kind(**values)
 
 
-def _restore_field(kind: Any, name: str, arrays: Mapping[str, Any]) -> Any:
-    if is_dataclass(kind):
-        nested = {full[len(name) + 1 :]: x for full, x in arrays.items() if full.startswith(f"{name}.")}
-        return restore(kind, nested)  # type: ignore[arg-type]
-    x = arrays.get(name)
-    return x.item() if isinstance(x, np.ndarray) and x.ndim == 0 else x
-
-
-@cache
-def _type_hints(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind)
+_type_hints = cache(get_type_hints)
 
 
 def count_bytes(record: Any) -> int:

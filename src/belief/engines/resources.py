@@ -103,26 +103,15 @@ def choose_devices(device: str, multiplications: float) -> list[str]:
     multiplications : the cost of the search, queries x rows x features, which decides if "auto" uses a GPU
     """
     check_device(device)
-    if device == "cpu" or (device == "auto" and not (multiplications >= MIN_GPU_MULTIPLICATIONS and _has_gpu())):
+    if device == "cpu":
         return []
-    names = ["cuda:0"] if device in ("auto", "cuda") else [f"cuda:{i}" for i in device[5:].split(",")]
-    if device != "auto":
-        _check_gpus(device, names)
-    return names
-
-
-def _has_gpu() -> bool:
-    """Return True if torch is installed, can be imported and finds a GPU."""
-    if find_spec("torch") is None:
-        return False
-    try:
-        return bool(import_optional("torch", "gpu").cuda.is_available())
-    except (ImportError, OSError):  # torch is installed, but does not work on this machine
-        return False
-
-
-def _check_gpus(device: str, names: list[str]) -> None:
-    """Raise a ValueError if a GPU in `names` does not exist."""
+    if device == "auto":
+        if multiplications < MIN_GPU_MULTIPLICATIONS or find_spec("torch") is None:
+            return []
+        try:
+            return ["cuda:0"] if import_optional("torch", "gpu").cuda.is_available() else []
+        except (ImportError, OSError):  # torch is installed, but does not work on this machine
+            return []
     torch = import_optional("torch", "gpu")
     if not torch.cuda.is_available():
         reason = (
@@ -133,7 +122,9 @@ def _check_gpus(device: str, names: list[str]) -> None:
         raise ValueError(
             f"device={device!r} needs an NVIDIA GPU, but torch {torch.__version__} {reason}, or use device='cpu'."
         )
+    names = ["cuda:0"] if device == "cuda" else [f"cuda:{i}" for i in device[5:].split(",")]
     n = torch.cuda.device_count()
     missing = [name for name in names if int(name[5:]) >= n]
     if missing:
         raise ValueError(f"device={device!r}: {missing[0]} does not exist; torch finds {n} GPUs, numbered from cuda:0.")
+    return names

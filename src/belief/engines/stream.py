@@ -22,9 +22,8 @@ from belief._utils.system import allocate_file
 from belief.data.arrow import Batch
 from belief.data.labels import Labels
 from belief.data.source import ArraySource, Stream, as_read_only, is_sparse
-from belief.engines.block import block_engine
+from belief.engines.block import Describer, block_engine
 from belief.engines.block.dense import DenseEngine
-from belief.engines.block.describing import Describer
 from belief.engines.block.threads import ThreadedEngine, checksum, draw_sample
 from belief.engines.resources import Resources, ignore_progress
 from belief.engines.suspicious import RowSample
@@ -79,7 +78,9 @@ class StreamEngine(ThreadedEngine):
         for block in self.stream.first_pass(labels):
             X = self._as_rows(block)
             self.n_features, self.discrete = X.shape[1], self.stream.discrete
-            self._add_to_checksum(X)
+            if self._needs_checksum:
+                for x in (X.indptr, X.indices, X.data) if is_sparse(X) else (X,):
+                    self._crc = zlib.crc32(x, self._crc)
             first += X.shape[0]
             self.report(first, 0)
             waiting.append(X)
@@ -102,33 +103,24 @@ class StreamEngine(ThreadedEngine):
             return self._whole.describe()
         return describer.summary().regrouped(labels.order, len(self.target.names))
 
-    def _add_to_checksum(self, X: FileBlock) -> None:
-        if self._needs_checksum:
-            for x in (X.indptr, X.indices, X.data) if is_sparse(X) else (X,):
-                self._crc = zlib.crc32(x, self._crc)
-
     def _make_engine(
         self, X: FileBlock, targets: Array, resources: Resources | None = None, counted: Array | None = None
     ) -> DenseEngine | SparseEngine:
         """Return an engine for rows in memory. It shares the threads of this engine."""
         return block_engine(X, targets, self.discrete, resources or self.resources, self.pool, counted)
 
-    def _identities(self) -> Array:
-        """Return a hash of each row; identical rows have the same hash."""
-        if self._whole is not None:
-            return self._whole.identities()
-        blocks = self._blocks("looking for copies")
-        engines = (self._make_engine(self._as_rows(X), self.targets[a : a + X.shape[0]]) for a, X in blocks)
-        return np.concatenate([engine.identities() for engine in engines])
-
     def merge_copies(self, seed: int) -> Target:
-        self.counted = select_representatives(self._identities(), self.targets, seed)
         if self._whole is not None:
-            self._whole.counted = self.counted
-        return self.target.counted(self.targets[self.counted])
+            identities = self._whole.identities()
+        else:
+            blocks = self._blocks("looking for copies")
+            engines = (self._make_engine(self._as_rows(X), self.targets[a : a + X.shape[0]]) for a, X in blocks)
+            identities = np.concatenate([engine.identities() for engine in engines])
+        counted = select_representatives(identities, self.targets, seed)
+        self.retarget(self.targets, counted)
+        return self.target.counted(self.targets[counted])
 
     def retarget(self, targets: Array, counted: Array | None) -> None:
-        """Replace the targets of all rows, and set the mask of the rows that may be sampled or found as neighbours."""
         self.targets, self.counted = targets, counted
         if self._whole is not None:
             self._whole.retarget(targets, counted)
@@ -183,7 +175,11 @@ class StreamEngine(ThreadedEngine):
     def nearest(self, sample: Sample, difference: Difference, search: Search) -> Neighbours:
         if self._whole is not None:
             return self._whole.nearest(sample, difference, search)
-        X = self._fetch_queries(sample.row)
+        if self._fetched is not None and np.isin(sample.row, self._fetched.ids).all():
+            X = self._fetched.take(sample.row)
+        else:
+            order = np.argsort(sample.row)
+            X = self._fetch(sample.row[order], "fetching the sample")[np.argsort(order)]
         queries = X if is_sparse(X) else ArraySource(X)
         quiet = replace(self.resources, report=ignore_progress)  # progress is reported per file block here
         start, found = self._resume(search, sample.row)
@@ -204,13 +200,6 @@ class StreamEngine(ThreadedEngine):
                 saved = time.monotonic()
         return found
 
-    def _fetch_queries(self, ids: Array) -> FileBlock:
-        """Return the rows with these ids. Read the files only if some of the rows are not in memory yet."""
-        if self._fetched is not None and np.isin(ids, self._fetched.ids).all():
-            return self._fetched.take(ids)
-        order = np.argsort(ids)
-        return self._fetch(ids[order], "fetching the sample")[np.argsort(order)]
-
     def _resume(self, search: Search, queries: Array) -> tuple[int, Neighbours]:
         """Return the id of the row from which the search continues, and the neighbours found among the rows before.
 
@@ -230,7 +219,6 @@ class StreamEngine(ThreadedEngine):
     # --- 4. sums over pairs, after their rows have been fetched ---
 
     def prefetch(self, batches: Sequence[Pairs]) -> None:
-        """Read the rows of these pairs that are not in memory yet."""
         if self._whole is not None or not batches:
             return
         known = self._fetched.ids if self._fetched else np.zeros(0, np.int64)
@@ -262,18 +250,16 @@ class StreamEngine(ThreadedEngine):
         return engine.tally(located, difference, rates)
 
     def joint(self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array) -> list[Joint]:
-        engine, located = self._locate_watches(watches)
-        return engine.joint(difference, rates, located, columns)
+        engine, located = self._locate([pairs for pairs, _ in watches])
+        watched = [features for _, features in watches]
+        return engine.joint(difference, rates, list(zip(located, watched, strict=True)), columns)
 
     def joint_floor(
         self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array
     ) -> list[Array]:
-        engine, located = self._locate_watches(watches)
-        return engine.joint_floor(difference, rates, located, columns)
-
-    def _locate_watches(self, watches: Sequence[Watch]) -> tuple[BlockEngine, list[Watch]]:
         engine, located = self._locate([pairs for pairs, _ in watches])
-        return engine, [(pairs, watched) for pairs, (_, watched) in zip(located, watches, strict=True)]
+        watched = [features for _, features in watches]
+        return engine.joint_floor(difference, rates, list(zip(located, watched, strict=True)), columns)
 
 
 class _Fetched:

@@ -90,11 +90,19 @@ def describe_suspicious(
         return []
     X, targets = sample
     identifiers = _find_identifiers(X, summary, discrete, declared, names)
-    coded = _find_codes(X, summary, discrete)
+    coded: dict[int, list[int]] = {}  # for each code, the columns in which it is repeated and the only negative value
+    for code in CODES:
+        for j in np.flatnonzero(~discrete & (summary.minimum == code) & (summary.maximum > 0)).tolist():
+            x = X[:, j]
+            if np.sum(x == code) > 1 and not np.any((x < 0) & (x != code)):
+                coded.setdefault(code, []).append(j)
     best = np.argsort(-weights, kind="stable")[:N_COPY_CANDIDATES]
     candidates = np.array([j for j in sorted(best.tolist()) if j not in identifiers], np.int64)
-    is_copy = _are_monotone if is_regression else _determine_class
-    copies = candidates[is_copy(X[:, candidates], targets)].tolist() if len(X) > MIN_ROWS else []
+    copies: list[int] = []
+    if len(X) > MIN_ROWS and is_regression:
+        copies = [j for j in candidates.tolist() if _is_monotone(X[:, j], targets)]
+    elif len(X) > MIN_ROWS:
+        copies = candidates[_determine_class(X[:, candidates], targets)].tolist()
     found = []
     if identifiers:
         found.append(f"{_list(identifiers, names)} {_verb(identifiers, 'look')} like an identifier, with a different"
@@ -153,20 +161,6 @@ def _numbers_rows(x: Array, width: float, n_rows: int, name: str) -> bool:
     return bool(width <= 2 * n_rows and expected_repeats >= MIN_REPEATS and n - n_distinct < 0.1 * expected_repeats)
 
 
-def _find_codes(X: Array, summary: Summary, discrete: Array) -> dict[int, list[int]]:
-    """Return, for each of `CODES`, the columns that seem to use it for missing values.
-
-    In such a column, the code occurs more than once, and all other values are at least 0.
-    """
-    found: dict[int, list[int]] = {}
-    for code in CODES:
-        for j in np.flatnonzero(~discrete & (summary.minimum == code) & (summary.maximum > 0)).tolist():
-            x = X[:, j]
-            if np.sum(x == code) > 1 and not np.any((x < 0) & (x != code)):
-                found.setdefault(code, []).append(j)
-    return found
-
-
 def _determine_class(X: Array, classes: Array) -> Array:
     """Return a mask of the columns that determine the class.
 
@@ -190,11 +184,6 @@ def _determine_class(X: Array, classes: Array) -> Array:
         left = left[is_enough & ~(is_change & ~is_step).any(axis=1)]
     out[left] = True
     return out
-
-
-def _are_monotone(X: Array, ranks: Array) -> Array:
-    """Return a mask of the columns whose order is nearly the same as the order of the target."""
-    return np.array([_is_monotone(x, ranks) for x in X.T], bool)
 
 
 def _is_monotone(x: Array, ranks: Array) -> bool:

@@ -6,6 +6,7 @@ Threads, tiles and memory belong here; the numbers are computed in `belief.kerne
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,10 +19,11 @@ from belief.engines.block.small import SmallEngine, is_small
 from belief.engines.block.threads import Threads
 from belief.engines.resources import Resources
 from belief.method.arrays import Array
+from belief.method.summary import Summary
 from belief.method.targets import Target, make_class_target
 
 if TYPE_CHECKING:
-    from belief.engines.block.sparse import SparseEngine
+    from belief.engines.block.sparse import NonZeros, SparseEngine
 
 
 def table_engine(
@@ -95,3 +97,44 @@ def _as_source(rows: Any) -> Any:
     if is_sparse(rows):
         return SparseSource([rows])
     return ArraySource(rows) if isinstance(rows, np.ndarray) else rows
+
+
+class Describer:
+    """An accumulator that makes the summary of a table from its blocks of rows, dense or sparse.
+
+    It is used for tables that are read block by block, before the targets of all rows are known.
+    """
+
+    def __init__(self, resources: Resources, pool: Threads | None = None) -> None:
+        self._resources, self._pool = resources, pool
+        self._dense: Summary | None = None
+        self._sparse: NonZeros | None = None
+
+    def add(self, X: Any, discrete: Array, first: int | None = None, groups: Array | None = None) -> None:
+        """Add a block of rows to the summary.
+
+        Parameters
+        ----------
+        first : the number of the block's first row; None: the block follows the previous one
+        groups : the group of each row, numbered from 0, with the same numbers in all blocks; None: unknown, and the
+            summary has no sums by group
+        """
+        if is_sparse(X):
+            with importing():
+                from belief.engines.block.sparse import NonZeros, as_csr
+
+            self._sparse = self._sparse or NonZeros(discrete)
+            self._sparse.add(as_csr(X), first, groups)
+            return
+        groups = np.full(len(X), -1, np.int32) if groups is None else groups
+        engine = block_engine(X, groups, discrete, self._resources, self._pool)
+        with engine if self._pool is None else nullcontext():
+            part = engine.describe()
+        self._dense = part if self._dense is None else self._dense.merge(part)
+
+    def summary(self) -> Summary:
+        """Return the summary of all blocks added."""
+        if self._sparse is not None:
+            return self._sparse.summary()
+        assert self._dense is not None, "no block was added"
+        return self._dense

@@ -67,16 +67,6 @@ def limit_blas() -> Iterator[None]:
     """
     before = [(library, library.num_threads) for library in _libraries() if not _has_process_limit(library)]
     limit_blas_in_this_thread()
-    _enter()
-    try:
-        yield
-    finally:
-        _leave()
-        for library, n in before:
-            _set_limit(library, n)
-
-
-def _enter() -> None:
     with _Running.lock:
         if not _Running.searches:
             shared = (library for library in _libraries() if _has_process_limit(library))
@@ -84,13 +74,15 @@ def _enter() -> None:
         _Running.searches += 1
         for library, _ in _Running.limits:
             _set_limit(library, 1)
-
-
-def _leave() -> None:
-    with _Running.lock:
-        _Running.searches -= 1
-        if not _Running.searches:
-            _restore()
+    try:
+        yield
+    finally:
+        with _Running.lock:
+            _Running.searches -= 1
+            if not _Running.searches:
+                _restore()
+        for library, n in before:
+            _set_limit(library, n)
 
 
 def _restore() -> None:

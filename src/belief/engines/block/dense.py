@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property, partial, reduce
+from functools import cached_property, reduce
 from itertools import pairwise
 from types import ModuleType
 from typing import Any
@@ -18,10 +18,9 @@ import numpy as np
 
 from belief._utils.lazy import importing
 from belief.data.source import ArraySource, Located, Source
-from belief.engines.block.joint import JointEngine
-from belief.engines.block.threads import TILE, T, Threads, spans
+from belief.engines.block.rows import RowEngine
+from belief.engines.block.threads import TILE, T, spans
 from belief.engines.records import select_features
-from belief.engines.resources import Resources
 from belief.engines.suspicious import spread_rows
 from belief.kernels.shapes import UNIT_ROUNDOFF, Reach, Sums, cut_between_queries, reaches
 from belief.method.arrays import Array, is_first_of_run
@@ -54,16 +53,11 @@ class _GroupSums:
         self.origin = np.full(n_features, np.nan)  # the first value of each feature
 
 
-class DenseEngine(JointEngine):
+class DenseEngine(RowEngine):
     """The engine over a source of dense rows, which may be a block or a whole table."""
 
-    def __init__(
-        self, source: Source, targets: Array, discrete: Array, resources: Resources, pool: Threads | None = None,
-        counted: Array | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(source.n_features, targets, discrete, resources, pool, counted)
-        self.source = source
-        self._copy: tuple[Array, Source] | None = None
+    source: Source
+    _copy: tuple[Array, Source] | None = None  # the columns that the last search used, and a copy of them
 
     @cached_property
     def n_jobs(self) -> int:
@@ -91,21 +85,18 @@ class DenseEngine(JointEngine):
         slices, per_task = spans(self.m, height), max(1, -(-n * ROWS_PER_GROUP // height))
         tasks = [slices[a:b] for a, b in spans(len(slices), per_task)]
         total = Summary.zero(self.n_features)
-        for task, parts in zip(tasks, self.map(partial(self._summarise, n), tasks), strict=True):
+
+        def summarise(task: Sequence[tuple[int, int]]) -> list[Summary]:
+            """Return the summary of each slice; the last one has the levels and the sums by group of all slices."""
+            sums, levels = _GroupSums(n, self.n_features), [Levels.zero()]
+            found = [self._moments(np.arange(a, b), sums, levels) for a, b in task]
+            count, total = sums.count[:n], sums.total[:n]
+            return [*found[:-1], replace(found[-1], levels=Levels.merged(levels), group_count=count, group_sum=total)]
+
+        for task, parts in zip(tasks, self.map(summarise, tasks), strict=True):
             total = reduce(Summary.merge, parts, total)
             self.report(task[-1][1], self.m)
         return total
-
-    def _summarise(self, n: int, slices: Sequence[tuple[int, int]]) -> list[Summary]:
-        """Return the summary of each slice of rows.
-
-        The summary of the last slice contains the levels and the sums by group of all slices.
-        """
-        sums, levels = _GroupSums(n, self.n_features), [Levels.zero()]
-        found = [self._moments(np.arange(a, b), sums, levels) for a, b in slices]
-        count, total = sums.count[:n], sums.total[:n]
-        last = replace(found[-1], levels=Levels.merged(levels), group_count=count, group_sum=total)
-        return [*found[:-1], last]
 
     def _moments(self, ids: Array, sums: _GroupSums, levels: list[Levels]) -> Summary:
         """Return the moments of some rows; add their sums by group to `sums`, and append their levels to `levels`."""
@@ -163,7 +154,6 @@ class DenseEngine(JointEngine):
         return X[at, first : first + len(columns)].astype(np.float64)
 
     def peek(self) -> tuple[Array, Array]:
-        """Return rows spread over the table, and their targets."""
         ids = spread_rows(self.m, self.n_features)
         return self.rows(ids, np.arange(self.n_features)), self.targets[ids]
 
@@ -173,29 +163,21 @@ class DenseEngine(JointEngine):
         with importing():
             from belief.engines.block.search import NeighbourSearch
 
-        used = np.flatnonzero(~difference.constant)
-        if visit is None and self._is_worth_copying(len(used)):
-            part = self._copy_columns(used)
-            return NeighbourSearch(part, sample, select_features(difference, self.n_features, used), search, None).run()
-        return NeighbourSearch(self, sample, difference, search, visit).run()
-
-    def _is_worth_copying(self, n_columns: int) -> bool:
-        """Return True if a search by this number of columns is faster on a copy of them."""
-        fits = 8 * self.m * n_columns <= self.working_memory // 4
-        return 0 < n_columns <= COPIED_SHARE * self.n_features and fits
-
-    def _copy_columns(self, columns: Array) -> DenseEngine:
-        """Return an engine for a copy of these columns. The engine is cached for the next search."""
+        columns = np.flatnonzero(~difference.constant)
+        fits = 8 * self.m * len(columns) <= self.working_memory // 4
+        if visit is not None or not fits or not 0 < len(columns) <= COPIED_SHARE * self.n_features:
+            return NeighbourSearch(self, sample, difference, search, visit).run()
         if self._copy is None or not np.array_equal(self._copy[0], columns):
-            self._copy = None
+            self._copy = None  # frees its memory
 
             def read(span: tuple[int, int]) -> Array:
                 X, rows, first = self.source.columns(np.arange(*span), columns)
                 return X[rows, first : first + len(columns)]
 
             self._copy = columns, ArraySource(np.concatenate(list(self.map(read, spans(self.m, TILE)))))
-        discrete = self.discrete[columns]
-        return DenseEngine(self._copy[1], self.targets, discrete, self.resources, self.pool, self.counted)
+        discrete, difference = self.discrete[columns], select_features(difference, self.n_features, columns)
+        part = DenseEngine(self._copy[1], self.targets, discrete, self.resources, self.pool, self.counted)
+        return NeighbourSearch(part, sample, difference, search, None).run()
 
     # --- 4. and 5. the tally ---
 
@@ -221,27 +203,19 @@ class DenseEngine(JointEngine):
                 self.kernels.tally(X, rows[at], a, *neighbours, pairs.kind[part], weight[part], mine, sums)
             return sums
 
-        parts_of_pairs = [(part, *_drop_repeats(pairs.query[part])) for part in self._cut(pairs)]
-        parts = self.map(task, spans(self.n_features, self._tally_chunk))
+        # large chunks of features need few jumps between rows, but each thread needs several chunks
+        chunk = min(max(self.n_features // (4 * self.n_jobs), TALLY_CHUNK), MAX_TALLY_CHUNK)
+        pair_bytes = 2 * 3 * 8 * chunk * 2 * self.n_jobs
+        parts_of_pairs = []  # slice of the pairs, their queries without repeats, the position of each pair's query
+        for part in cut_between_queries(pairs, max(1024, self.working_memory // pair_bytes)):
+            is_new = is_first_of_run(pairs.query[part])
+            parts_of_pairs.append((part, pairs.query[part][is_new], np.cumsum(is_new) - 1))
+        parts = self.map(task, spans(self.n_features, chunk))
         total, absent, rate, spread, queries = (np.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
         per_unit = difference.per_unit
         total *= per_unit
         scale_spread(spread, pairs, per_unit)
         return Tally.from_sums(pairs, total, rate, spread, absent if missing else None, queries)
-
-    @property
-    def _tally_chunk(self) -> int:
-        """The number of features to tally at a time.
-
-        The more features are tallied at a time, the less often the kernel jumps from row to row. But each thread needs
-        several chunks of features.
-        """
-        return min(max(self.n_features // (4 * self.n_jobs), TALLY_CHUNK), MAX_TALLY_CHUNK)
-
-    def _cut(self, pairs: Pairs) -> list[slice]:
-        """Cut the pairs into parts whose rows fit into the working memory. All pairs of a query stay in one part."""
-        row_bytes = 3 * 8 * self._tally_chunk * 2 * self.n_jobs
-        return cut_between_queries(pairs, max(1024, self.working_memory // (2 * row_bytes)))
 
     def joint_floor(
         self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array
@@ -274,12 +248,6 @@ class DenseEngine(JointEngine):
     def _half_hits(self, pairs: Pairs, part: slice, columns: Array, reach: Reach, H: Array, gap: Array) -> None:
         Q, N = self.source.columns(pairs.query[part], columns), self.source.columns(pairs.neighbour[part], columns)
         self.kernels.half_hits(*Q, *N, reach, H, gap)
-
-
-def _drop_repeats(ids: Array) -> tuple[Array, Array]:
-    """Drop consecutive repeats of ids. Return the remaining ids, and the position of each original id among them."""
-    new = is_first_of_run(ids)
-    return ids[new], np.cumsum(new) - 1
 
 
 def _sort_levels(X: Array, features: Array, group: Array, n: int) -> Levels:

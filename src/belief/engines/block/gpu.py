@@ -21,8 +21,8 @@ from torch import Tensor
 
 from belief.data.source import ArraySource, Source
 from belief.engines.block.dense import DenseEngine
-from belief.engines.block.stored import Stored, memory_for_rows
-from belief.engines.block.threads import Threads, spans
+from belief.engines.block.stored import Stored
+from belief.engines.block.threads import spans
 from belief.engines.resources import Resources, ignore_progress
 from belief.kernels.gpu import sums
 from belief.kernels.gpu.points import MAX_TEMPORARY, Space
@@ -39,6 +39,7 @@ from belief.method.sampling import SAMPLE, TIES, Sample, splitmix64
 from belief.method.summary import Summary
 
 MAX_GROUPS = 64  # for more groups, the CPU computes the summary
+MAX_MEMORY_SHARE = 0.6  # share of the free device memory that rows may use
 
 
 class GpuEngine(DenseEngine):
@@ -46,7 +47,6 @@ class GpuEngine(DenseEngine):
 
     Parameters
     ----------
-    counted : mask of the rows that may be found as neighbours; None: all rows
     device : name of the torch device; "cpu" runs the same code without a GPU
     span : the rows to search as (start, stop); None: all rows
     """
@@ -55,11 +55,8 @@ class GpuEngine(DenseEngine):
     first_chunk, max_chunk, min_chunk = 2**14, 2**20, 64  # rows of a chunk
     compare = staticmethod(compare)  # searches a chunk
 
-    def __init__(
-        self, source: Source, targets: Array, discrete: Array, resources: Resources, pool: Threads | None = None,
-        counted: Array | None = None, device: str = "cuda", span: tuple[int, int] | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(source, targets, discrete, resources, pool, counted)
+    def __init__(self, *about: Any, device: str, span: tuple[int, int] | None = None) -> None:
+        super().__init__(*about)
         self.device = torch.device(device)
         self._span = span or (0, self.m)
         self._stored: Stored | None = None
@@ -77,7 +74,9 @@ class GpuEngine(DenseEngine):
     def stored(self) -> Stored:
         if self._stored is None:
             assert self.pool is not None, "use the engine as a context manager"
-            memory = memory_for_rows(self.device, self.working_memory)
+            memory = self.working_memory
+            if self.device.type == "cuda":
+                memory = int(MAX_MEMORY_SHARE * torch.cuda.mem_get_info(self.device)[0])
             self._stored = Stored(self.source, self.device, self.pool, self._span, memory)
         return self._stored
 
@@ -140,21 +139,14 @@ class GpuEngine(DenseEngine):
                     done = end
                     self.report(done - self.stored.first, len(self.stored))
             except torch.OutOfMemoryError:
-                most = self._shrink(most)
+                torch.cuda.empty_cache()
+                if most <= self.min_chunk:
+                    raise ValueError(
+                        f"device={str(self.device)!r} ran out of memory with {most} rows of {self.n_features} features."
+                        " Reduce sample_size, or use device='cpu'."
+                    ) from None
+                most = min(most, len(self.stored)) // 2
         return best
-
-    def _shrink(self, most: int) -> int:
-        """Return a smaller chunk size, after the device ran out of memory with chunks of `most` rows.
-
-        If chunks cannot be smaller, raise a ValueError.
-        """
-        torch.cuda.empty_cache()
-        if most <= self.min_chunk:
-            raise ValueError(
-                f"device={str(self.device)!r} ran out of memory with {most} rows of {self.n_features} features."
-                " Reduce sample_size, or use device='cpu'."
-            ) from None
-        return min(most, len(self.stored)) // 2
 
     def _chunks(
         self, done: int, most: int, n_groups: int, known: bool
@@ -200,32 +192,26 @@ class GpuEngine(DenseEngine):
 
     def _located(self, pairs: Pairs) -> sums.Located:
         """Return the pairs and their rows on the device. Rows that are not there yet are copied first."""
-        whole = self.stored.whole() if self._span == (0, self.m) else None
-        if whole is not None:
-            return sums.Located.from_pairs(whole, pairs, pairs.query, pairs.neighbour)
-        ids, at = np.unique(np.concatenate([pairs.query, pairs.neighbour]), return_inverse=True)
-        rows = self.stored.copy_rows(*self.source.rows(ids, 0, self.n_features))
-        return sums.Located.from_pairs(rows, pairs, *at.reshape(2, -1))
+        values, places = self.stored.whole() if self._span == (0, self.m) else None, [pairs.query, pairs.neighbour]
+        if values is None:
+            ids, at = np.unique(np.concatenate(places), return_inverse=True)
+            values, places = self.stored.copy_rows(*self.source.rows(ids, 0, self.n_features)), [*at.reshape(2, -1)]
+        query, neighbour = (torch.tensor(x, device=self.device) for x in places)
+        return sums.Located(values, query, neighbour, pairs)
 
     def _joint(self, pairs: Pairs, difference: Difference, rates: Collisions, watched: Array, columns: Array) -> Joint:
         if self.n_features > self.columns_at_once:
             with self._on_device():
                 return sums.joint(self._located(pairs), difference, rates, watched, columns)
-        return _select(self._all_joint(pairs, difference, rates), watched, columns)
-
-    def _all_joint(self, pairs: Pairs, difference: Difference, rates: Collisions) -> Joint:
-        """Return the joint sums of all pairs of features. They are cached.
-
-        Computing the sums of all pairs costs little more than computing some.
-        """
+        # the sums of all pairs of features are cached, because computing them costs little more than computing some
         for known, scaling, settings, joint in self._joint_cache:
             if known is pairs and scaling is difference and settings == rates:
-                return joint
+                return _select(joint, watched, columns)
         every = np.arange(self.n_features)
         with self._on_device():
             joint = sums.joint(self._located(pairs), difference, rates, every, every)
         self._joint_cache.append((pairs, difference, rates, joint))
-        return joint
+        return _select(joint, watched, columns)
 
     def _floor(self, pairs: Pairs, difference: Difference, rates: Collisions, watched: Array, columns: Array) -> Array:
         return self._joint(pairs, difference, rates, watched, columns).joint
@@ -267,13 +253,14 @@ class MultiGpuEngine(GpuEngine):
     """
 
     def __init__(
-        self, source: Source, targets: Array, discrete: Array, resources: Resources, pool: Threads | None = None,
-        counted: Array | None = None, devices: Sequence[str] = (),
-    ) -> None:  # fmt: skip
-        super().__init__(source, targets, discrete, resources, pool, counted, devices[0], (0, 0))  # stores no rows
+        self, source: Source, targets: Array, discrete: Array, resources: Resources, *about: Any, devices: Sequence[str]
+    ) -> None:
+        super().__init__(source, targets, discrete, resources, *about, device=devices[0], span=(0, 0))  # stores no rows
         quiet = replace(resources, report=ignore_progress)
         shares = zip(devices, spans(self.m, -(-self.m // len(devices))), strict=False)
-        self._shares = [GpuEngine(source, targets, discrete, quiet, pool, counted, name, span) for name, span in shares]
+        self._shares = [
+            GpuEngine(source, targets, discrete, quiet, *about, device=name, span=span) for name, span in shares
+        ]
 
     def __enter__(self) -> Self:
         super().__enter__()
@@ -288,13 +275,14 @@ class MultiGpuEngine(GpuEngine):
 
     def nearest(self, sample: Sample, difference: Difference, search: Search, visit: Visit | None = None) -> Neighbours:
         nothing = Neighbours.zero(len(sample.row), search.n_groups, search.size)
-        shared = replace(visit, found=nothing) if visit else Visit(self._read_sample(sample), 0, nothing)
+        if visit is None:
+            X, rows, a = self.source.rows(sample.row, 0, self.n_features)
+            queries = ArraySource(np.ascontiguousarray(X[rows, a : a + self.n_features]))
+            shared = Visit(queries, 0, nothing)
+        else:
+            shared = replace(visit, found=nothing)
         for engine in self._shares:
             engine.retarget(self.targets, self.counted)
         with ThreadPoolExecutor(len(self._shares)) as drivers:
             found = drivers.map(lambda engine: engine.nearest(sample, difference, search, shared), self._shares)
             return reduce(Neighbours.merge, found, visit.found if visit else nothing)
-
-    def _read_sample(self, sample: Sample) -> Source:
-        X, rows, a = self.source.rows(sample.row, 0, self.n_features)
-        return ArraySource(np.ascontiguousarray(X[rows, a : a + self.n_features]))

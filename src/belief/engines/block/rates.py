@@ -33,40 +33,29 @@ class Rates:
     """
 
     def __init__(self, pairs: Pairs, difference: Difference, collisions: Collisions) -> None:
-        self._pairs, self.difference, self.collisions = ref(pairs), difference, collisions
+        self.pairs, self.difference, self.collisions = ref(pairs), difference, collisions
         self.rows, at = unique_ids(np.concatenate([pairs.query, pairs.neighbour]))
         self.query, self.neighbour = at.reshape(2, -1)  # positions in `rows`
         # for each block, an array of rates (and of presence, if values are missing), (1 or 2, features, pairs), and an
         # array of sums, (parts, 2, features)
-        self._blocks: list[tuple[Array, Array]] = []
+        self.blocks: list[tuple[Array, Array]] = []
         self._block, self._line = np.full((2, difference.n_features), -1)  # the block of each feature, and its line
-
-    @property
-    def is_stale(self) -> bool:
-        """Whether the pairs of the cached rates no longer exist."""
-        return self._pairs() is None
-
-    @property
-    def nbytes(self) -> int:
-        return sum(x.nbytes for x, _ in self._blocks)
 
     def matches(self, pairs: Pairs, difference: Difference, collisions: Collisions) -> bool:
         """Return True if the cached rates belong to these pairs, this scaling and these collisions."""
-        return self._pairs() is pairs and self.difference is difference and self.collisions == collisions
+        return self.pairs() is pairs and self.difference is difference and self.collisions == collisions
 
     def missing(self, features: Array) -> Array:
-        """Return the features whose rates are not cached yet."""
         return features[self._block[features] < 0]
 
     def shape_of(self, features: Array) -> tuple[int, int, int]:
-        """Return the shape of an array with the rates of these features."""
         return 1 + self.difference.missing, len(features), len(self.query)
 
     def allocate(self, features: Array) -> tuple[Array, Array]:
         """Return new arrays for the rates of these features and for their sums, which the caller fills."""
-        self._block[features], self._line[features] = len(self._blocks), np.arange(len(features))
-        self._blocks.append((np.empty(self.shape_of(features)), np.zeros((MAX_PARTS, 2, len(features)))))
-        return self._blocks[-1]
+        self._block[features], self._line[features] = len(self.blocks), np.arange(len(features))
+        self.blocks.append((np.empty(self.shape_of(features)), np.zeros((MAX_PARTS, 2, len(features)))))
+        return self.blocks[-1]
 
     def reader(self, features: Array) -> Callable[[int, slice], CollisionRates]:
         """Return a function that reads the cached rates of these features for a part of the pairs.
@@ -75,14 +64,14 @@ class Rates:
         """
         block, line = self._block[features], self._line[features]
         if len(features) and (block == block[0]).all():
-            (values, sums), mine = self._blocks[block[0]], as_slice(line)  # a view if lines are consecutive
+            (values, sums), mine = self.blocks[block[0]], as_slice(line)  # a view if lines are consecutive
             return lambda number, part: _make_rated(values[:, mine, part], sums[number][:, mine])
 
         def read(number: int, part: slice) -> CollisionRates:
             found = np.empty((1 + self.difference.missing, len(features), part.stop - part.start))
             part_sums = np.empty((2, len(features)))
             for b in set(block.tolist()):
-                (values, sums), at = self._blocks[b], np.flatnonzero(block == b)
+                (values, sums), at = self.blocks[b], np.flatnonzero(block == b)
                 found[:, at], part_sums[:, at] = values[:, line[at], part], sums[number][:, line[at]]
             return _make_rated(found, part_sums)
 

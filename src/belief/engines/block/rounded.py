@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from belief.data.source import Located
-from belief.engines.block.threads import spans
+from belief.engines.block.threads import Buffers, spans
 from belief.engines.block.tiles import Tile
 from belief.kernels import dense
 from belief.kernels.instructions import WORD, Instructions, available_instructions
@@ -70,8 +70,6 @@ class _Part:
 
 @dataclass(frozen=True)
 class _RoundedTile:
-    """A tile of rows, both rounded to integers and unrounded."""
-
     tile: Tile
     rounded: RoundedRows
     rows: Located
@@ -97,9 +95,17 @@ def choose_instructions(search: NeighbourSearch) -> Instructions | None:
     return found[0] if work >= MIN_MULTIPLICATIONS else None
 
 
-def part_height(n_queries: int, n_jobs: int) -> int:
-    """Return the number of queries in each part, given the total number of queries."""
-    return int(np.clip(-(-n_queries // (4 * n_jobs)), MIN_PART, MAX_PART))
+def cut_queries(n_queries: int, n_jobs: int) -> list[tuple[int, int]]:
+    """Cut the queries into parts, several for each thread."""
+    return spans(n_queries, int(np.clip(-(-n_queries // (4 * n_jobs)), MIN_PART, MAX_PART)))
+
+
+def empty_queries(n: int, kind: Instructions, steps: int) -> RoundedQueries:
+    """Return arrays for n queries, to which the caller writes."""
+    n = -(-n // kind.queries) * kind.queries
+    return RoundedQueries(
+        np.zeros((n, WORD * steps), np.int8), np.zeros((n, 3), np.float32), np.zeros(n, np.int32), np.zeros(n)
+    )
 
 
 def make_slots(n: Array, kind: Instructions) -> tuple[Array, Array, Array]:
@@ -127,16 +133,18 @@ def make_slots(n: Array, kind: Instructions) -> tuple[Array, Array, Array]:
     return slots, row, groups
 
 
-def find_candidates(
-    kind: Instructions, rows: RoundedRows, queries: RoundedQueries, limits: Array, columns: int
-) -> Array:
+def find_candidates(kind: Instructions, rows: RoundedRows, queries: RoundedQueries, bound: Array) -> Array:
     """Return bit masks, (queries, panels), in which bit i is 1 if row i of the panel may be a neighbour of the query.
 
-    The arguments are as in `belief.kernels.rounded.compare`.
+    `bound` is the largest d² of a neighbour of each query in each group. A row is excluded if its lower bound of d²,
+    minus the squared norm of the query, exceeds a limit, which follows from `bound`.
     """
+    limits = bound - queries.norm[: len(bound), None] * (1 - ERROR)
+    padded = np.full((len(queries.ints), limits.shape[1]), -np.inf, np.float32)
+    padded[: len(bound)] = limits + np.abs(limits) * (2 * UNIT_ROUNDOFF)  # rounded up to float32
     candidates = np.empty((len(queries.ints), len(rows.packed)), np.uint16)
-    compare(kind, rows, queries, limits, columns, candidates)
-    return candidates
+    compare(kind, rows, queries, padded, CACHE_BYTES // rows.packed[0].nbytes, candidates)
+    return candidates[: len(bound)]
 
 
 def max_int8_share(width: int) -> float:
@@ -149,14 +157,15 @@ def max_int8_share(width: int) -> float:
     return (3 + 0.0044 * width) / (60 + 0.3 * width)
 
 
-def expect_share(n_best: int, share: float, n_rows: int, m: int) -> float:
-    """Return the expected share of candidates among m rows, given their share among the first `n_rows` rows.
+def expect_share(n_best: int, candidates: Array, n_rows: int, m: int) -> float:
+    """Return the expected share of candidates among m rows, given those of some queries among the first `n_rows` rows.
 
     Candidates are rows that lower bounds do not exclude from the `n_best` nearest rows of a query. The estimate assumes
     that distances are normally distributed, and that each lower bound is the same number of standard deviations below
-    its distance. This number follows from `share`. The more rows were compared before, the fewer of the next ones are
-    candidates.
+    its distance. This number follows from `candidates`. The more rows were compared before, the fewer of the next
+    ones are candidates.
     """
+    share = np.bitwise_count(candidates).sum() / len(candidates) / n_rows
     first, shifted = ndtri(np.clip([n_best / n_rows, share], 1e-9, 1 - 1e-9))
     n = np.linspace(n_rows, m, 32)
     return float(ndtr(ndtri(np.minimum(n_best / n, 1 - 1e-9)) + max(shifted - first, 0.0)).mean())
@@ -173,7 +182,7 @@ class RoundedSearch:
         self.whole = search.embedding.whole
         self.steps = -(-self.whole.width // WORD)
         self.is_forced = self.engine.resources.instructions != "auto"
-        self.buffers = threading.local()
+        self.buffers = Buffers()
 
     def run(self) -> int:
         """Compare the queries with the rows from the first on; stop early if a search in float32 is faster.
@@ -191,8 +200,7 @@ class RoundedSearch:
     def _compare_all(self, first: int, last: int) -> int:
         """Do the same as `run`, but only for the queries from `first` to `last`."""
         m, n_jobs, engine = self.engine.m, self.engine.n_jobs, self.engine
-        size = part_height(last - first, n_jobs)
-        cut = [(first + a, first + b) for a, b in spans(last - first, size)]
+        cut = [(first + a, first + b) for a, b in cut_queries(last - first, n_jobs)]
         parts, height = [self._round_part(cut[0])], self._height()
         done, seconds = 0, np.inf
         if not np.isfinite(self.search.bound[first:last, :, -1]).all() and not self.is_forced:
@@ -211,8 +219,8 @@ class RoundedSearch:
         size, rounds = max(done, MIN_FIRST), 0
         while done < m:
             start, stop = time.perf_counter(), min(done + size, m)
-            cuts = spans(stop - done, min(height, -(-(stop - done) // n_jobs)))
-            tiles = engine.map(self._round_tile, [(done + a, done + b) for a, b in cuts])
+            cuts = [(done + a, done + b) for a, b in spans(stop - done, min(height, -(-(stop - done) // n_jobs)))]
+            tiles = engine.map(lambda span: self._round_tile(self.search.tiles.make(span)), cuts)
             deque(engine.map(partial(self._compare, [x for x in tiles if x is not None]), parts), maxlen=0)
             took, rounds = (time.perf_counter() - start) / (stop - done), rounds + 1
             done, size = stop, min(2 * size, n_jobs * height)
@@ -230,11 +238,11 @@ class RoundedSearch:
 
     def _expect_share(self, tile: Tile, part: _Part) -> float:
         """Return the expected share of candidates among all rows, estimated from some queries and the first tile."""
-        if not len(tile.rows):
+        rounded = self._round_tile(tile)
+        if rounded is None:
             return 0.0
-        candidates, n = self._find_candidates(self._round_rows(tile), part), len(tile.rows)
-        share = np.bitwise_count(candidates).sum() / len(candidates) / n
-        return expect_share(self.search.search.size * self.search.n_groups, share, n, self.engine.m)
+        n_best = self.search.search.size * self.search.n_groups
+        return expect_share(n_best, self._find_candidates(rounded, part), len(tile.rows), self.engine.m)
 
     def _height(self) -> int:
         """Return the number of rows per tile. The tiles of all threads may use a quarter of the working memory."""
@@ -245,21 +253,16 @@ class RoundedSearch:
     def _compare_first(self, tile: Tile, parts: list[_Part]) -> float:
         """Compare the first rows with the queries in float32; return how many seconds that took."""
         start = time.perf_counter()
-
-        def task(part: _Part) -> None:
-            self.search.compare_in_float32(part.lock, part.queries, tile)
-
-        deque(self.engine.map(task, parts if len(tile.rows) else []), maxlen=0)
+        compare = self.search.compare_in_float32
+        tasks = parts if len(tile.rows) else []
+        deque(self.engine.map(lambda part: compare(part.lock, part.queries, tile), tasks), maxlen=0)
         self.search.verify_queue()
         return time.perf_counter() - start
 
     def _round_part(self, span: tuple[int, int]) -> _Part:
         """Return a part of the queries, rounded to integers."""
         queries = np.arange(*span)
-        n = -(-len(queries) // self.kind.queries) * self.kind.queries
-        rounded = RoundedQueries(
-            np.zeros((n, WORD * self.steps), np.int8), np.zeros((n, 3), np.float32), np.zeros(n, np.int32), np.zeros(n)
-        )
+        rounded = empty_queries(len(queries), self.kind, self.steps)
         found = self.search.queries.rows(self.search.place[queries], 0, self.engine.n_features)
         for a, b in self._cut(len(queries)):
             points = self._embed(found, a, b, rounded.norm)
@@ -269,13 +272,10 @@ class RoundedSearch:
         is_copy = len(found[0]) == len(queries)
         return _Part(threading.Lock(), queries, rounded, found if fits or not is_copy else None)
 
-    def _round_tile(self, span: tuple[int, int]) -> _RoundedTile | None:
-        """Return a tile of a span of rows, rounded to integers; None if none of these rows may be a neighbour."""
-        tile = self.search.tiles.make(span)
-        return self._round_rows(tile) if len(tile.rows) else None
-
-    def _round_rows(self, tile: Tile) -> _RoundedTile:
-        """Return the rows of a tile, rounded to integers and assigned to panels."""
+    def _round_tile(self, tile: Tile) -> _RoundedTile | None:
+        """Return the rows of a tile, rounded to integers and assigned to panels; None if the tile has no rows."""
+        if not len(tile.rows):
+            return None
         slots, row, groups = make_slots(np.diff(tile.groups), self.kind)
         packed = np.zeros((len(groups), self.steps, self.kind.lanes), np.uint32)
         rounded = RoundedRows(packed, np.zeros((4, len(row)), np.float32), groups, row)
@@ -292,58 +292,34 @@ class RoundedSearch:
     def _embed(self, rows: Located, a: int, b: int, norm: Array) -> Array:
         """Return the rows a to b as float32 points, and write their squared norms to `norm`."""
         X, at, first = rows
-        points = self._buffer("points", (b - a) * self.whole.width, np.float32).reshape(b - a, -1)
+        points = self.buffers.get("points", b - a, self.whole.width)
         dense.embed(X, at[a:b], first, self.whole.geometry, 1.0 / self.search.embedding.scale, points, norm[a:b])
         return points
 
-    def _buffer(self, name: str, size: int, dtype: type) -> Array:
-        """Return an uninitialised array, which this thread reuses in later calls."""
-        held = getattr(self.buffers, name, None)
-        if held is None or len(held) < size:
-            held = np.empty(size, dtype)
-            setattr(self.buffers, name, held)
-        return held[:size]
-
     def _compare(self, tiles: list[_RoundedTile], part: _Part) -> None:
         """Search these tiles for neighbours of the queries of a part."""
+        search, own = self.search, self.search.sample.row[part.queries]
         for x in tiles:
-            self._verify(x, part, self._find_candidates(x, part))
+            candidates, tile = self._find_candidates(x, part), x.tile
+            most = max(int(CROWDED * len(tile.rows)), 4 * search.search.size)
+            room = max(2**14, 2 * most + 1)
+            q, r = (self.buffers.get(name, room, dtype=np.int64) for name in ("query", "row"))
+            crowded, start = np.zeros(len(part.queries), bool), 0
+            while start < len(part.queries):
+                count, start = collect(
+                    candidates, self.kind.lanes, x.rounded.row, tile.ids, own, most, start, q, r, crowded
+                )
+                self._push(x, part, q[:count], r[:count])
+            if crowded.any():
+                search.compare_in_float32(part.lock, part.queries[crowded], tile)
 
     def _find_candidates(self, x: _RoundedTile, part: _Part) -> Array:
-        columns = CACHE_BYTES // (WORD * self.steps * self.kind.lanes)
-        return find_candidates(self.kind, x.rounded, part.rounded, self._limits(part), columns)[: len(part.queries)]
-
-    def _limits(self, part: _Part) -> Array:
-        """Return a limit for each query and group.
-
-        A row is excluded if its lower bound of d², minus the squared norm of the query, exceeds the limit.
-        """
-        n = len(part.queries)
         with part.lock:
-            bound = self.search.bound[part.queries[0] : part.queries[-1] + 1, :, -1]
-            limits = bound - part.rounded.norm[:n, None] * (1 - ERROR)
-        limits += np.abs(limits) * (2 * UNIT_ROUNDOFF)  # rounded up to float32
-        out = np.full((len(part.rounded.ints), limits.shape[1]), -np.inf, np.float32)
-        out[:n] = limits
-        return out
-
-    def _verify(self, x: _RoundedTile, part: _Part, candidates: Array) -> None:
-        """Compute the exact distances of the candidates, and update the lists of neighbours."""
-        search, tile = self.search, x.tile
-        most = max(int(CROWDED * len(tile.rows)), 4 * search.search.size)
-        room = max(2**14, 2 * most + 1)
-        q, r = self._buffer("query", room, np.int64), self._buffer("row", room, np.int64)
-        own, crowded = search.sample.row[part.queries], np.zeros(len(part.queries), bool)
-        start = 0
-        while start < len(part.queries):
-            count, start = collect(
-                candidates, self.kind.lanes, x.rounded.row, tile.ids, own, most, start, q, r, crowded
-            )
-            self._push(x, part, q[:count], r[:count])
-        if crowded.any():
-            search.compare_in_float32(part.lock, part.queries[crowded], tile)
+            bound = self.search.bound[part.queries[0] : part.queries[-1] + 1, :, -1].copy()
+        return find_candidates(self.kind, x.rounded, part.rounded, bound)
 
     def _push(self, x: _RoundedTile, part: _Part, q: Array, r: Array) -> None:
+        """Compute the exact distances of candidates, and update the lists of neighbours."""
         search, tile = self.search, x.tile
         d2 = np.zeros(len(q))
         X, at, a = part.rows or search.queries.rows(search.place[part.queries], 0, self.engine.n_features)

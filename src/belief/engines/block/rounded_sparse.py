@@ -8,7 +8,6 @@ lower bounds of d² do not exclude. The first rows are compared through the inde
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -16,12 +15,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from belief.engines.block.rounded import CACHE_BYTES, expect_share, find_candidates, make_slots, part_height
-from belief.engines.block.threads import spans
+from belief.engines.block.rounded import cut_queries, empty_queries, expect_share, find_candidates, make_slots
 from belief.kernels import sparse
 from belief.kernels.instructions import WORD, Instructions, available_instructions
-from belief.kernels.rounded import ERROR, RoundedQueries, RoundedRows, collect, round_sparse_queries, round_sparse_rows
-from belief.kernels.shapes import TIE_MARGIN, UNIT_ROUNDOFF
+from belief.kernels.rounded import RoundedQueries, RoundedRows, collect, round_sparse_queries, round_sparse_rows
+from belief.kernels.shapes import TIE_MARGIN
 from belief.method.arrays import Array
 from belief.method.partials import Neighbours
 from belief.method.protocols import Search
@@ -79,7 +77,6 @@ class SparseRoundedSearch:
         n = max(X.shape[0], 1)
         self.entries = X.nnz / n
         self.index_seconds = float(((count / n) ** 2).sum()) * INDEX_PRODUCT  # for each pair
-        self.buffers = threading.local()
 
     def choose_instructions(self) -> Instructions | None:
         """Return the instruction set for products of integers in this search.
@@ -103,8 +100,7 @@ class SparseRoundedSearch:
         index, `search_index(n)` may be called once for the first n rows.
         """
         self.kind, engine, is_forced = kind, self.engine, self.engine.resources.instructions != "auto"
-        size = part_height(len(self.own), engine.n_jobs)
-        parts = list(engine.map(self._round_part, spans(len(self.own), size)))
+        parts = list(engine.map(self._round_part, cut_queries(len(self.own), engine.n_jobs)))
         done, m = 0, engine.m
         if not np.isfinite(self.found.d2[..., -1]).all() and not is_forced:
             done = min(FIRST_ROWS, m)
@@ -137,14 +133,11 @@ class SparseRoundedSearch:
         return self.rows.limit(height, self.entries)
 
     def _round_part(self, span: tuple[int, int]) -> tuple[tuple[int, int], RoundedQueries]:
-        """Return a span of queries, and these queries rounded to integers."""
         n = span[1] - span[0]
-        n_padded = -(-n // self.kind.queries) * self.kind.queries
-        ints, terms = np.zeros((n_padded, WORD * self.steps), np.int8), np.zeros((n_padded, 3), np.float32)
-        out = RoundedQueries(ints, terms, np.zeros(n_padded, np.int32), np.zeros(n_padded))
+        out = empty_queries(n, self.kind, self.steps)
         factor = self.scale.per_unit / self.unit
         round_sparse_queries(
-            self.queries, span[0], self.place, factor, self.kind.offset, ints, terms, out.shift, out.norm[:n]
+            self.queries, span[0], self.place, factor, self.kind.offset, out.ints, out.terms, out.shift, out.norm[:n]
         )
         return span, out
 
@@ -179,27 +172,13 @@ class SparseRoundedSearch:
         keys = row_keys(self.search.seed, TIES, ids)
         return _Tile(rows, at, ids, group, keys, norm * self.unit**2, RoundedRows(packed, terms, groups, row))
 
-    def _limits(self, span: tuple[int, int], queries: RoundedQueries) -> Array:
-        """Return a limit for each query and group.
-
-        A row is excluded if its lower bound of d², minus the squared norm of the query, exceeds the limit.
-        """
-        n = span[1] - span[0]
-        bound = self.found.d2[slice(*span), :, -1] / self.unit**2 * (1 + TIE_MARGIN)
-        limits = bound - queries.norm[:n, None] * (1 - ERROR)
-        out = np.full((len(queries.ints), self.search.n_groups), -np.inf, np.float32)
-        out[:n] = limits + np.abs(limits) * (2 * UNIT_ROUNDOFF)  # rounded up
-        return out
-
     def _find_candidates(self, x: _Tile, span: tuple[int, int], queries: RoundedQueries) -> Array:
-        columns = CACHE_BYTES // (WORD * self.steps * self.kind.lanes)
-        candidates = find_candidates(self.kind, x.rounded, queries, self._limits(span, queries), columns)
-        return candidates[: span[1] - span[0]]
+        bound = self.found.d2[slice(*span), :, -1] / self.unit**2 * (1 + TIE_MARGIN)
+        return find_candidates(self.kind, x.rounded, queries, bound)
 
     def _expect_share(self, x: _Tile, part: tuple[tuple[int, int], RoundedQueries]) -> float:
-        candidates = self._find_candidates(x, *part)
-        share = np.bitwise_count(candidates).sum() / len(candidates) / len(x.ids)
-        return expect_share(self.search.size * self.search.n_groups, share, len(x.ids), self.engine.m)
+        n_best = self.search.size * self.search.n_groups
+        return expect_share(n_best, self._find_candidates(x, *part), len(x.ids), self.engine.m)
 
     def _compare(self, tiles: list[_Tile], part: tuple[tuple[int, int], RoundedQueries]) -> int:
         """Compare some queries with some tiles; return how many exact distances were computed."""

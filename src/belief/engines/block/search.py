@@ -19,7 +19,7 @@ import numpy as np
 
 from belief.data.source import Located, as_slice
 from belief.engines.block.rounded import RoundedSearch, choose_instructions
-from belief.engines.block.threads import TILE, spans
+from belief.engines.block.threads import TILE, Buffers, spans
 from belief.engines.block.tiles import Tile, Tiles
 from belief.engines.block.words import WordProducts, choose_words, max_rows
 from belief.kernels import dense
@@ -82,16 +82,23 @@ class NeighbourSearch:
         self._reset()
         self.tiles = Tiles(engine, self.embedding.slices, search, self.first)
         self.max_queued = engine.working_memory // BYTES_PER_CANDIDATE
+        self.max_products = engine.working_memory // 16
         # if every row is a query, the queries are not processed in the order of the sample
         in_order = visit is not None or len(sample.row) < engine.m
         width = sum(x.width for x in self.embedding.slices)
         fits = 4 * len(sample.row) * width <= engine.working_memory // 16
         cache = visit.ready if visit else {}
         self.ready: dict[Any, Any] | None = cache if in_order and fits else None  # embedded queries, kept for all tiles
-        self.buffers = threading.local()
+        self.buffers = Buffers()
         self.lock = threading.Lock()
         self.locks: dict[int, threading.Lock] = {}  # one for each part of the queries that `_choose_all` processes
-        self.height = self._height()
+        # the number of rows per tile: tiles must fit into the working memory, and each thread needs several
+        widest = max(x.width for x in self.embedding.slices)
+        # each thread needs a product, a copy of it, and two embedded tiles, all float32
+        room = engine.working_memory / (2 * engine.n_jobs * 4)
+        most = int((np.sqrt(widest**2 + 2 * room) - widest) / 2)  # 2·most² + 2·most·widest = room
+        wanted = max(512, -(-engine.m // (4 * engine.n_jobs))) if engine.n_jobs > 1 else TILE
+        self.height = max(min(TILE, most, wanted), 1)
         self.words = choose_words(self)
 
     def _reset(self) -> None:
@@ -105,7 +112,6 @@ class NeighbourSearch:
         self.queue, self.n_queued = list[Candidates](), 0
 
     def run(self) -> Neighbours:
-        """Run the search; return the neighbours."""
         m = self.engine.m
         instructions = choose_instructions(self)
         done = RoundedSearch(self, instructions).run() if instructions is not None else 0
@@ -114,25 +120,23 @@ class NeighbourSearch:
                 self._reset()  # starting again, and multiplying each pair of rows once, is faster than continuing
                 done = 0
             self.verify_queue()  # the queue must be empty, because the next search uses other locks
-            self._search_from(done)
+            if self.words is not None:
+                self._search_by_words(self.words, done)
+            elif not done and self.fits_at_once():
+                self._search_all_at_once(self.tiles.make((0, m)))
+            elif not done and self.is_symmetric(m):
+                self._search_symmetric()
+            else:
+                self._search_by_tiles(done)
         self.verify_queue()
         return self.found.with_targets(self.first, self.engine.targets, self.visit.found if self.visit else None)
 
-    def _search_from(self, first: int) -> None:
-        """Compare all queries with the rows from `first` on."""
-        if self.words is not None:
-            self._search_by_words(self.words, first)
-        elif first:
-            self._search_by_tiles(first)
-        else:
-            self._search_in_float32()
-
     def fits_at_once(self) -> bool:
-        """Return True if the products of all queries with all rows fit into memory."""
-        return self.visit is None and len(self.sample.row) * self.engine.m <= self._max_products()
+        """Return True if the products of all queries with all rows are computed first, because they fit into memory.
 
-    def _max_products(self) -> int:
-        return self.engine.working_memory // 16
+        A visit is searched tile by tile, because bounds from earlier blocks exclude most rows.
+        """
+        return self.visit is None and len(self.sample.row) * self.engine.m <= self.max_products
 
     def _search_by_words(self, kind: WordInstructions, first: int) -> None:
         """Compare all queries with the rows from `first` on in int16, as many rows at a time as the memory allows."""
@@ -140,7 +144,7 @@ class NeighbourSearch:
         is_half = self.is_symmetric(m) and self.fits_at_once()
         work = m / 2 if is_half else m  # products per query; each exact distance takes as long as several products
         self.before_verification = work / (work + PRODUCTS_PER_DISTANCE * self.search.size * self.n_groups)
-        most = self._max_products() if is_half else MAX_PRODUCTS
+        most = self.max_products if is_half else MAX_PRODUCTS
         height = max(min(m - first, most // s, max_rows(self.engine.working_memory) - s), 1)
         room = np.empty(s * height, np.float32)
         for a, b in spans(m - first, height):
@@ -155,20 +159,6 @@ class NeighbourSearch:
                 self.engine.report(int((first + a + share * (b - a)) * self.before_verification), m)
             self.error = products.error
             self._choose_all(queries, tile, whole, products.queries.norm, products.rows.norm, height < m)
-
-    def _search_in_float32(self) -> None:
-        """Compare all rows with all queries in float32.
-
-        If all products fit into memory, they are computed first, and then each query is compared with all rows at once.
-        But if the engine has one block of a larger table, the rows are searched tile by tile, because the neighbours
-        found in earlier blocks exclude most rows.
-        """
-        if self.fits_at_once():
-            self._search_all_at_once(self.tiles.make((0, self.engine.m)))
-        elif self.is_symmetric(self.engine.m):
-            self._search_symmetric()
-        else:
-            self._search_by_tiles()
 
     def is_symmetric(self, n_rows: int) -> bool:
         """Return True if every row is a query, so that the product of two rows serves both rows.
@@ -211,11 +201,10 @@ class NeighbourSearch:
         deque(self.engine.map(choose, range(-(-len(queries) // height))), maxlen=0)
 
     def compare_in_float32(self, lock: threading.Lock, queries: Array, tile: Tile) -> None:
-        """Compare some queries with the rows of a tile in float32."""
         for a, b in spans(len(tile.rows), self.height):
             for i, j in spans(len(queries), self.height):
                 some, piece = queries[i:j], tile.part(a, b)
-                product, nq, nr = self._product(some, piece.rows, self._buffer("product", j - i, b - a))
+                product, nq, nr = self._product(some, piece.rows, self.buffers.get("product", j - i, b - a))
                 self._choose(lock, some, piece, product, nq, nr)
 
     def _search_by_tiles(self, first: int = 0) -> None:
@@ -227,7 +216,7 @@ class NeighbourSearch:
             tile = self.tiles.make(span)
             for queries, lock in zip(parts, locks, strict=True) if len(tile.rows) else ():
                 product, nq, nr = self._product(
-                    queries, tile.rows, self._buffer("product", len(queries), len(tile.rows))
+                    queries, tile.rows, self.buffers.get("product", len(queries), len(tile.rows))
                 )
                 self._choose(lock, queries, tile, product, nq, nr)
 
@@ -248,10 +237,11 @@ class NeighbourSearch:
         def compare(pair: tuple[int, int]) -> None:
             i, j = pair
             n, others = len(queries[i]), tiles[j].rows
-            product, nq, nr = self._product(queries[i], others, self._buffer("product", n, len(others)), same=i == j)
+            product = self.buffers.get("product", n, len(others))
+            product, nq, nr = self._product(queries[i], others, product, same=i == j)
             self._choose(locks[i], queries[i], tiles[j], product, nq, nr)
             if i != j:
-                mirrored = self._buffer("more", len(others), n)
+                mirrored = self.buffers.get("more", len(others), n)
                 transpose(product, mirrored)
                 self._choose(locks[j], queries[j], tiles[i], mirrored, nr, nq)
 
@@ -262,15 +252,6 @@ class NeighbourSearch:
         m = self.engine.m
         for done, _ in enumerate(self.engine.map(task, arguments), 1):
             self.engine.report(m * done // len(arguments), m)
-
-    def _height(self) -> int:
-        """Return the number of rows per tile. Tiles must fit into the working memory, and each thread needs several."""
-        widest = max(x.width for x in self.embedding.slices)
-        # each thread needs a product, a copy of it, and two embedded tiles, all float32
-        room = self.engine.working_memory / (2 * self.engine.n_jobs * 4)
-        most = int((np.sqrt(widest**2 + 2 * room) - widest) / 2)  # 2·most² + 2·most·widest = room
-        wanted = max(512, -(-self.engine.m // (4 * self.engine.n_jobs))) if self.engine.n_jobs > 1 else TILE
-        return max(min(TILE, most, wanted), 1)
 
     def _product(self, queries: Array, rows: Array, product: Array, same: bool = False) -> tuple[Array, Array, Array]:
         """Embed queries and rows as points; return their inner products, and the squared norms of both.
@@ -286,7 +267,7 @@ class NeighbourSearch:
             if t == 0:
                 np.matmul(q, r.T, out=product)
             else:
-                product += np.matmul(q, r.T, out=self._buffer("more", len(queries), len(rows)))
+                product += np.matmul(q, r.T, out=self.buffers.get("more", len(queries), len(rows)))
             if part.direct:
                 dense.add_matches(*Q, *R, part.geometry, self.embedding.scale**-2, product)
         return product, nq, nq if same else nr
@@ -308,17 +289,9 @@ class NeighbourSearch:
         return points[mine]
 
     def _embed(self, name: str, rows: Located, part: Slice, norm: Array) -> Array:
-        out = self._buffer(name, len(rows[1]), part.width)
+        out = self.buffers.get(name, len(rows[1]), part.width)
         dense.embed(*rows, part.geometry, 1.0 / self.embedding.scale, out, norm)
         return out
-
-    def _buffer(self, name: str, n: int, width: int) -> Array:
-        """Return an uninitialised float32 array, which this thread reuses in later calls."""
-        held = getattr(self.buffers, name, None)
-        if held is None or held.size < n * width:
-            held = np.empty(n * width, np.float32)
-            setattr(self.buffers, name, held)
-        return held[: n * width].reshape(n, width)
 
     def _choose(
         self,
@@ -337,7 +310,12 @@ class NeighbourSearch:
         error = self.error
         low = (((1 - error) * nq), ((1 - error) * nr).astype(np.float32))
         gap = (2 * error * nq, 2 * error * nr)
-        column = _find_positions(self.sample.row[queries], tile.ids)
+        # the position of each query among the rows; -1 if the query is not among them
+        lowest = tile.ids.min()
+        place = np.full(tile.ids.max() - lowest + 2, -1)  # by row id; the last entry is for queries that are not rows
+        place[tile.ids - lowest] = np.arange(len(tile.ids))
+        at = self.sample.row[queries] - lowest
+        column = place[np.where((at >= 0) & (at < len(place)), at, -1)]
         room = max(min(8 * self.search.size * self.n_groups * len(queries), self.max_queued), len(tile.rows))
         buffers = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
         start = 0
@@ -353,25 +331,18 @@ class NeighbourSearch:
                 upper = (lower + gap[0][q] + gap[1][r]) * (1 + TIE_MARGIN)
                 with lock:
                     narrow(self.bound, queries[q], tile.group[r], upper)
-            self._enqueue(Candidates(lock, queries, tile, q, r, lower))
-
-    def _enqueue(self, candidates: Candidates) -> None:
-        """Add candidates to the queue. When it is full, compute the exact distances of all queued candidates."""
-        with self.lock:
-            self.queue.append(candidates)
-            self.n_queued += len(candidates)
-            is_full = self.n_queued > self.max_queued
-            ready = self._empty_queue() if is_full else []
-        for x in ready:
-            self._verify(x)
-
-    def _empty_queue(self) -> list[Candidates]:
-        ready, self.queue, self.n_queued = self.queue, [], 0
-        return ready
+            ready, candidates = list[Candidates](), Candidates(lock, queries, tile, q, r, lower)
+            with self.lock:
+                self.queue.append(candidates)
+                self.n_queued += len(candidates)
+                if self.n_queued > self.max_queued:
+                    ready, self.queue, self.n_queued = self.queue, [], 0
+            for x in ready:
+                self._verify(x)
 
     def verify_queue(self) -> None:
         """Compute the exact distances of all queued candidates, and update the lists of neighbours."""
-        ready = self._empty_queue()
+        ready, self.queue, self.n_queued = self.queue, [], 0
         m, before = self.engine.m, self.before_verification
         for done, _ in enumerate(self.engine.map(self._verify, ready), 1):
             if before < 1:
@@ -382,25 +353,11 @@ class NeighbourSearch:
         with x.lock:
             possible = x.low <= self.bound[x.queries[x.q], x.tile.group[x.r], -1]
         q, r = x.q[possible], x.r[possible]
-        d2 = self._distances(x.queries, q, x.tile.rows, r)
+        d2 = np.zeros(len(q))
+        for part in self.embedding.slices if len(q) else ():
+            X, at, a = self.queries.rows(self.place[x.queries], part.a, part.b)
+            Y, to, b = self.source.rows(x.tile.rows, part.a, part.b)
+            dense.distances(X, at[q], a, Y, to[r], b, part.geometry, d2)
         with x.lock:
             best = (self.found.d2, self.found.key, self.found.row)
             push(best, x.queries[q], r, d2, x.tile.group, x.tile.keys, x.tile.ids)
-
-    def _distances(self, queries: Array, q: Array, rows: Array, r: Array) -> Array:
-        """Return the exact squared distances of the pairs (queries[q], rows[r])."""
-        d2 = np.zeros(len(q))
-        for part in self.embedding.slices if len(q) else ():
-            X, at, a = self.queries.rows(self.place[queries], part.a, part.b)
-            Y, to, b = self.source.rows(rows, part.a, part.b)
-            dense.distances(X, at[q], a, Y, to[r], b, part.geometry, d2)
-        return d2
-
-
-def _find_positions(queries: Array, rows: Array) -> Array:
-    """Return the position of each query among the rows; -1 if the query is not among them."""
-    low = rows.min()
-    place = np.full(rows.max() - low + 2, -1)  # by row number; the last entry is for queries that are not rows
-    place[rows - low] = np.arange(len(rows))
-    at = queries - low
-    return place[np.where((at >= 0) & (at < len(place)), at, -1)]

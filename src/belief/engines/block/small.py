@@ -47,7 +47,10 @@ class SmallEngine(DenseEngine):
     n_jobs = 1
 
     def __init__(self, source: Source, *about: Any) -> None:
-        super().__init__(_as_float64(source), *about)
+        # all rows as float64, because the kernels would convert them again for each pair
+        X, rows, a = source.rows(np.arange(source.n_rows), 0, source.n_features)
+        rows64 = np.ascontiguousarray(X[as_slice(rows), a : a + source.n_features], np.float64)
+        super().__init__(ArraySource(rows64), *about)
 
     def __enter__(self) -> Self:
         keep_freed_memory()
@@ -71,7 +74,10 @@ class SmallEngine(DenseEngine):
         for a, b in spans(len(Q), max(1, DISTANCES_AT_ONCE // max(1, len(R)))):
             for g in range(search.n_groups):
                 mine = np.flatnonzero(target == g) if search.n_groups > 1 else np.arange(len(rows))
-                own = self._find_own(sample.row[a:b] - first, rows[mine])
+                at = sample.row[a:b] - first
+                is_row, position = (at >= 0) & (at < self.m), np.full(self.m, -1)
+                position[rows[mine]] = np.arange(len(mine))
+                own = np.where(is_row, position[np.where(is_row, at, 0)], -1)  # the query itself among the rows
                 column, d2[a:b, g] = plain.nearest(Q[a:b], R[mine], own, search.size, difference)
                 line[a:b, g] = np.append(mine, -1)[column]
             self.report(self.m * b // len(Q), self.m)
@@ -79,18 +85,6 @@ class SmallEngine(DenseEngine):
         key, row, target = (np.append(x, no)[line] for x, no in zip((keys, rows + first, target), no_row, strict=True))
         found = Neighbours(d2, key, row, target)
         return found if visit is None else visit.found.merge(found)
-
-    def _find_own(self, queries: Array, rows: Array) -> Array:
-        """Return the position of each query among the rows; -1 if the query is not among them."""
-        place, is_row = np.full(self.m, -1), (queries >= 0) & (queries < self.m)
-        place[rows] = np.arange(len(rows))
-        return np.where(is_row, place[np.where(is_row, queries, 0)], -1)
-
-
-def _as_float64(source: Source) -> Source:
-    """Return the source with all rows as float64, because the kernels would convert them again for each pair."""
-    X, rows, a = source.rows(np.arange(source.n_rows), 0, source.n_features)
-    return ArraySource(np.ascontiguousarray(X[as_slice(rows), a : a + source.n_features], np.float64))
 
 
 def _read_rows(source: Source, ids: Array) -> Array:

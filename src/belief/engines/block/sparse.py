@@ -9,19 +9,19 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from functools import cached_property, partial, reduce
+from functools import partial, reduce
 from itertools import pairwise
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from belief.data.source import Located, SparseSource, as_read_only
-from belief.engines.block.joint import JointEngine
 from belief.engines.block.rates import MAX_PARTS, MIN_PART_PAIRS, cut_pairs
 from belief.engines.block.rounded_sparse import SparseRoundedSearch
-from belief.engines.block.threads import Threads, spans
-from belief.engines.resources import Resources
+from belief.engines.block.rows import RowEngine
+from belief.engines.block.threads import spans
 from belief.engines.suspicious import MAX_WIDTH, spread_rows
 from belief.kernels import dense, sparse
 from belief.kernels.shapes import cut_between_queries, reaches
@@ -67,7 +67,12 @@ class NonZeros:
         first : the number of the block's first row; None: the block follows the previous one
         groups : the group of each row, numbered from 0; -1 for rows of unknown group, None if all are unknown
         """
-        group = self._count_group_rows(len(rows.start) - 1, groups)
+        group = np.zeros(0, np.int32)  # empty: no sums by group
+        n = 0 if groups is None else max(int(groups.max(initial=-1)) + 1, len(self.total))
+        if groups is not None and n and can_count_groups(n, len(self.m2)):
+            group = groups.astype(np.int32)
+            self.group_rows = np.bincount(groups, minlength=n) + pad_groups(self.group_rows, n, axis=0)
+            self.total, self.total_shift = (pad_groups(x, n, axis=0) for x in (self.total, self.total_shift))
         moments = (self.nonzero, self.origin, self.shift, self.m2, self.least, self.most, self.between)
         sums = (self.total, self.total_shift) if len(group) else (self.total[:0], self.total_shift[:0])
         bad = sparse.moments(rows, *moments, group, *sums)
@@ -81,18 +86,6 @@ class NonZeros:
         if self.discrete.any():
             self.levels.append(self._levels(rows, group))
 
-    def _count_group_rows(self, m: int, groups: Array | None) -> Array:
-        """Count the rows of each group, and return the group of each row.
-
-        If there are no sums by group, return an empty array.
-        """
-        n = 0 if groups is None else max(int(groups.max(initial=-1)) + 1, len(self.total))
-        if groups is None or not n or not can_count_groups(n, len(self.m2)):
-            return np.zeros(0, np.int32)
-        self.group_rows = np.bincount(groups, minlength=n) + pad_groups(self.group_rows, n, axis=0)
-        self.total, self.total_shift = (pad_groups(x, n, axis=0) for x in (self.total, self.total_shift))
-        return groups.astype(np.int32)
-
     def _levels(self, rows: sparse.Csr, group: Array) -> Levels:
         """Return the non-zero levels of discrete features in a block, and their counts."""
         cells = np.flatnonzero(self.discrete[rows.column] & (rows.value != 0.0))
@@ -103,19 +96,6 @@ class NonZeros:
         count = np.bincount(which * lines + code, minlength=len(values) * lines).reshape(len(values), lines)
         return Levels(values[:, 0].astype(np.int64), values[:, 1], count.sum(axis=1), count[:, :n])
 
-    def _all_levels(self) -> Levels:
-        """Return the levels of the discrete features, including zero, and their counts."""
-        known = Levels.merged(self.levels)
-        n = known.groups.shape[1]
-        feature = np.flatnonzero(self.discrete)
-        count, groups = np.zeros(len(self.m2), np.int64), np.zeros((len(self.m2), n), np.int64)
-        np.add.at(count, known.feature, known.count)
-        np.add.at(groups, known.feature, known.groups)
-        zeros = Levels(feature, np.zeros(len(feature)), self.m - count[feature], self.group_rows[:n] - groups[feature])
-        some = zeros.count > 0
-        zeros = Levels(zeros.feature[some], zeros.value[some], zeros.count[some], zeros.groups[some])
-        return Levels.merged([known, zeros])
-
     def summary(self) -> Summary:
         F, m, n = len(self.m2), self.m, self.nonzero
         some = n < m  # features that have zeros
@@ -125,26 +105,32 @@ class NonZeros:
         with np.errstate(over="ignore"):  # if values are too large to square, a later check names the feature
             mean = self.origin + self.shift
             m2 = self.m2 + mean**2 * n * ((m - n) / m)  # Chan's formula, with m - n zeros
+        levels = Levels.merged(self.levels)
+        if self.discrete.any():  # add the zeros
+            count, groups = np.zeros(F, np.int64), np.zeros((F, levels.groups.shape[1]), np.int64)
+            np.add.at(count, levels.feature, levels.count)
+            np.add.at(groups, levels.feature, levels.groups)
+            feature = np.flatnonzero(self.discrete & (count < m))
+            of_groups = self.group_rows[: groups.shape[1]] - groups[feature]
+            zeros = Levels(feature, np.zeros(len(feature)), m - count[feature], of_groups)
+            levels = Levels.merged([levels, zeros])
         rows = np.broadcast_to(self.group_rows[:, None].astype(float), self.total.shape)
         # columns without zeros may have a large mean, for which Σx is not precise enough
         shift, total = np.where(some, mean * (n / m), self.shift), np.where(some, self.total, self.total_shift)
         return Summary(
             m, np.full(F, float(m)), shift, m2, least, most, n.astype(float), between,
-            self._all_levels() if self.discrete.any() else Levels.zero(), rows, total, np.where(some, 0.0, self.origin),
+            levels, rows, total, np.where(some, 0.0, self.origin),
         )  # fmt: skip
 
 
-class SparseEngine(JointEngine):
+class SparseEngine(RowEngine):
     """The engine over the rows of CSR matrices, which may be a block or a whole table.
 
     The matrices must have sorted indices without duplicates.
     """
 
-    def __init__(
-        self, source: SparseSource, targets: Array, discrete: Array, resources: Resources, pool: Threads | None = None,
-        counted: Array | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(source.n_features, targets, discrete, resources, pool, counted)
+    def __init__(self, source: SparseSource, *about: Any) -> None:
+        super().__init__(source, *about)
         self.blocks = source.blocks
         self.csr = [as_csr(X) for X in self.blocks]
         self.starts = np.cumsum([0] + [X.shape[0] for X in self.blocks])
@@ -170,7 +156,6 @@ class SparseEngine(JointEngine):
         return self._gather(ids)[:, columns].toarray().astype(np.float64)
 
     def peek(self) -> tuple[Array, Array] | None:
-        """Return rows spread over the table, and their targets; None if the table is too wide for dense rows."""
         if self.n_features > MAX_WIDTH:
             return None
         ids = spread_rows(self.m, self.n_features)
@@ -276,8 +261,9 @@ class SparseEngine(JointEngine):
         return as_csr(self._gather(ids)), query, as_csr(self._gather(others)), neighbour
 
     def _joint(self, pairs: Pairs, difference: Difference, rates: Collisions, watched: Array, columns: Array) -> Joint:
-        """Return joint sums. For few features they are computed from dense values, otherwise from non-zero values."""
-        if len(np.union1d(watched, columns)) <= DENSE_COLUMNS * self._entries_per_row:
+        """Return joint sums, computed from dense values for few features, and otherwise from non-zero values."""
+        entries_per_row = sum(X.nnz for X in self.blocks) / max(self.m, 1)
+        if len(np.union1d(watched, columns)) <= DENSE_COLUMNS * entries_per_row:
             return super()._joint(pairs, difference, rates, watched, columns)
         line, place = np.full(self.n_features, -1, np.int32), np.full(self.n_features, -1, np.int32)
         line[watched], place[columns] = np.arange(len(watched)), np.arange(len(columns))
@@ -293,10 +279,6 @@ class SparseEngine(JointEngine):
         is_small = MAX_PARTS * 8 * len(watched) * len(columns) <= self.working_memory // 8
         parts = self.map(task, cut_pairs(len(pairs)) if is_small else [slice(0, len(pairs))])
         return joint_from_complement(rates, len(pairs), *reduce(_add, parts))
-
-    @cached_property
-    def _entries_per_row(self) -> float:
-        return sum(X.nnz for X in self.blocks) / max(self.m, 1)
 
     @property
     def kernels(self) -> ModuleType:

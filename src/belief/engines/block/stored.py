@@ -8,8 +8,7 @@ Each span is copied while the previous one is used. On torch's CPU device, the s
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +19,6 @@ from torch import Tensor
 from belief.data.source import Source
 from belief.engines.block.threads import Threads, spans
 from belief.method.arrays import Array
-
-MAX_MEMORY_SHARE = 0.6  # share of the free device memory that rows may use
 
 
 class TensorSource(Source):
@@ -81,21 +78,19 @@ class Stored:
     def whole(self) -> Tensor | None:
         """Return all rows on the device, copied there by the first call; None if they do not fit."""
         if self._whole is None and self.row_bytes * len(self) <= self.memory:
-            self._whole = self._start_copy((self.first, self.stop)).wait().values
+            self._whole = self._start_copy((self.first, self.stop))().values
         return self._whole
 
     def spans(self, start: int, height: int) -> Iterator[Span]:
         """Yield the rows from `start` on, `height` at a time. Each span is copied while the previous one is used."""
         cut = [(a + start, b + start) for a, b in spans(self.stop - start, height)]
-        pending = self._start_copy(cut[0]) if cut else None
-        for following in [*cut[1:], None]:
-            assert pending is not None
-            span = pending.wait()
-            pending = None if following is None else self._start_copy(following)
+        wait = self._start_copy(cut[0])
+        for following in cut[1:]:
+            span, wait = wait(), self._start_copy(following)
             yield span
+        yield wait()
 
     def at(self, ids: Array) -> Tensor:
-        """Return the rows with these ids."""
         whole = self.whole()
         if whole is not None:
             return whole[torch.tensor(ids - self.first, device=self.device)]
@@ -111,14 +106,20 @@ class Stored:
 
     # --- copying ---
 
-    def _start_copy(self, rows: tuple[int, int]) -> _PendingCopy:
-        """Start copying consecutive rows to the device, in threads."""
+    def _start_copy(self, rows: tuple[int, int]) -> Callable[[], Span]:
+        """Start copying consecutive rows to the device, in threads. Return a function that waits for the rows."""
         dtype = getattr(torch, self._dtype().name)
         values = torch.empty(rows[1] - rows[0], self.source.n_features, dtype=dtype, device=self.device)
         free = torch.cuda.current_stream(self.device).record_event() if self.device.type == "cuda" else None
         pieces = spans(len(values), max(1, self.copy_bytes // max(1, self.row_bytes)))
         tasks = [self._pool.submit(self._copy, values[a:b], rows[0] + a, free) for a, b in pieces]
-        return _PendingCopy(Span(rows[0], values), tasks)
+
+        def wait() -> Span:
+            for task in tasks:
+                task.result()
+            return Span(rows[0], values)
+
+        return wait
 
     def _copy(self, out: Tensor, first: int, free: Any) -> None:
         """Copy the rows that begin at row `first` to `out`.
@@ -130,36 +131,13 @@ class Stored:
         if free is None:
             np.copyto(out.numpy(), X[lo:hi, a:b])
             return
-        buffer, stream = self._get_buffer(out)
+        held = getattr(self._buffers, "held", None)  # the page-locked buffer of this thread, and its CUDA stream
+        if held is None or held[0].numel() < out.numel():
+            room = torch.empty(out.numel(), dtype=out.dtype, pin_memory=True)
+            held = self._buffers.held = (room, torch.cuda.Stream(self.device))
+        buffer, stream = held[0][: out.numel()].view(out.shape), held[1]
         np.copyto(buffer.numpy(), X[lo:hi, a:b])
         with torch.cuda.stream(stream):
             stream.wait_event(free)
             out.copy_(buffer, non_blocking=True)
         stream.synchronize()
-
-    def _get_buffer(self, like: Tensor) -> tuple[Tensor, Any]:
-        """Return the page-locked buffer of this thread, and its CUDA stream."""
-        held = getattr(self._buffers, "held", None)
-        if held is None or held[0].numel() < like.numel():
-            room = torch.empty(like.numel(), dtype=like.dtype, pin_memory=True)
-            held = self._buffers.held = (room, torch.cuda.Stream(self.device))
-        return held[0][: like.numel()].view(like.shape), held[1]
-
-
-@dataclass(frozen=True)
-class _PendingCopy:
-    span: Span
-    tasks: Sequence[Future[None]]
-
-    def wait(self) -> Span:
-        for task in self.tasks:
-            task.result()
-        return self.span
-
-
-def memory_for_rows(device: torch.device, working_memory: int) -> int:
-    """Return how many bytes rows may use: a share of a GPU's free memory, or the working memory on the CPU."""
-    if device.type != "cuda":
-        return working_memory
-    free, _ = torch.cuda.mem_get_info(device)
-    return int(MAX_MEMORY_SHARE * free)

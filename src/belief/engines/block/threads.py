@@ -1,4 +1,4 @@
-"""Base classes of the engines, with a thread pool and the methods that only need the targets."""
+"""The base class of engines with a thread pool, and functions that only need the targets of the rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property, reduce
-from threading import Lock
+from math import prod
+from threading import Lock, local
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
@@ -15,11 +16,8 @@ from belief._utils.lazy import importing
 from belief.engines.block.blas import limit_blas, limit_blas_in_this_thread
 from belief.engines.resources import Resources
 from belief.method.arrays import Array
-from belief.method.copies import select_representatives
 from belief.method.design import Design
-from belief.method.partials import Pairs
 from belief.method.sampling import Sample
-from belief.method.summary import can_count_groups
 from belief.method.targets import Target
 
 if TYPE_CHECKING:
@@ -59,7 +57,6 @@ class Threads:
         return self._resources.threads
 
     def submit(self, task: Callable[..., T], *arguments: Any) -> Future[T]:
-        """Start a task in a thread; return its future."""
         return self._start().submit(task, *arguments)
 
     def _start(self) -> ThreadPoolExecutor:
@@ -71,6 +68,16 @@ class Threads:
         """Stop the threads. Tasks that have not started are cancelled, for example after Ctrl-C."""
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
+
+
+class Buffers(local):
+    """Uninitialised arrays, which each thread reuses."""
+
+    def get(self, name: str, *shape: int, dtype: Any = np.float32) -> Array:
+        held, size = self.__dict__.get(name), prod(shape)
+        if held is None or len(held) < size:
+            held = self.__dict__[name] = np.empty(size, dtype)
+        return held[:size].reshape(shape)
 
 
 class ThreadedEngine:
@@ -94,14 +101,12 @@ class ThreadedEngine:
 
     @cached_property
     def n_jobs(self) -> int:
-        """The number of threads."""
         return self.resources.threads
 
     def weigh(self, rows: Array, sampled: Array) -> Array:
         return np.ones(len(rows))
 
     def local_search(self) -> ProbeSearch:
-        """Return the object that searches the probe, the part of the rows on which features are tested."""
         with importing():
             from belief.engines.probe import ProbeSearch
 
@@ -109,7 +114,6 @@ class ThreadedEngine:
         return ProbeSearch(self.pool, self.report)
 
     def __enter__(self) -> Self:
-        """Create the thread pool."""
         self._blas = limit_blas()
         self._blas.__enter__()
         self.pool = self._own = Threads(self.resources)
@@ -126,58 +130,6 @@ class ThreadedEngine:
         """
         assert self.pool is not None, "use the engine as a context manager"
         return self.pool.map(task, arguments)
-
-
-class RowEngine(ThreadedEngine):
-    """An engine over rows with known targets, in memory or in memory-mapped files.
-
-    Parameters
-    ----------
-    targets : the target of each row as a number, such as the index of its class
-    counted : mask of the rows that may be sampled or found as neighbours; None: all rows
-    """
-
-    def __init__(
-        self, n_features: int, targets: Array, discrete: Array, resources: Resources, pool: Threads | None = None,
-        counted: Array | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(resources, pool)
-        self.n_features, self.m = n_features, len(targets)
-        self.targets, self.discrete, self.counted = targets, discrete, counted
-
-    def fingerprint(self) -> bytes:
-        """Return a checksum of the rows, the targets, and the mask of discrete features."""
-        return checksum([self.targets, self.discrete, *self._all_values()])
-
-    def _all_values(self) -> Iterator[Array]:
-        """Yield all values in a fixed order, as arrays."""
-        raise NotImplementedError
-
-    def identities(self) -> Array:
-        """Return a hash of each row; identical rows have the same hash."""
-        raise NotImplementedError
-
-    def merge_copies(self, seed: int) -> Target:
-        self.counted = select_representatives(self.identities(), self.targets, seed)
-        return self.target.counted(self.targets[self.counted])
-
-    def retarget(self, targets: Array, counted: Array | None) -> None:
-        """Replace the targets of all rows, and set the mask of the rows that may be sampled or found as neighbours."""
-        self.targets, self.counted = targets, counted
-
-    def _count_groups(self) -> int:
-        """Return the number of classes for which the summary has separate sums.
-
-        It is 0 if the targets are unknown (-1) or the sums would take too much memory.
-        """
-        n = int(self.targets.max(initial=-1)) + 1 if self.targets.dtype.kind in "iu" else 0
-        return n if can_count_groups(n, self.n_features) else 0
-
-    def prefetch(self, batches: Sequence[Pairs]) -> None:
-        """Do nothing: all rows can be read at any time."""
-
-    def sample(self, quota: Array, seed: int) -> Sample:
-        return draw_sample(self.targets, self.counted, quota, seed)
 
 
 def checksum(arrays: Iterable[Array]) -> bytes:

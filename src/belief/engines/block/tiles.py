@@ -86,14 +86,21 @@ class Tiles:
         new = np.r_[True, (h[order][1:] != h[order][:-1]) | (group[order][1:] != group[order][:-1])]
         start = np.maximum.accumulate(np.where(new, np.arange(len(many)), 0))
         surplus = np.flatnonzero(np.arange(len(many)) - start > self.search.size)
-        same = self._are_identical(many[order[surplus]], many[order[start[surplus]]])  # hashes may collide
-        return ids[~np.isin(ids, many[order[surplus[same]]])]
+        copies, originals = many[order[surplus]], many[order[start[surplus]]]
+        same = np.ones(len(copies), bool)  # hashes may collide
+        for part in self.slices:
+            X, rows, a = self.engine.source.rows(copies, part.a, part.b)
+            Y, at, b = self.engine.source.rows(originals, part.a, part.b)
+            n = part.b - part.a
+            same &= np.all(_bits(X)[rows, a : a + n] == _bits(Y)[at, b : b + n], axis=1)
+        return ids[~np.isin(ids, copies[same])]
 
     def _find_likely_copies(self, ids: Array) -> tuple[Array, Array]:
         """Return the rows whose hash occurs more than `self.size` + 1 times, and their hashes."""
         h = np.zeros(len(ids), np.int64)
         more = self.search.size + 1
-        for a, b in self._column_spans():
+        cuts = np.unique([0, FEW_COLUMNS, *(x.b for x in self.slices)])
+        for a, b in pairwise(cuts[cuts <= self.slices[-1].b].tolist()):
             X, rows, at = self.engine.source.rows(ids, a, b)
             dense.hash_bits(_bits(X), rows, at, row_keys(0, 2, np.arange(a, b)).view(np.int64) | 1, h)
             ordered = np.sort(h)
@@ -102,20 +109,6 @@ class Tiles:
             if not len(ids):
                 break
         return ids, h
-
-    def _column_spans(self) -> list[tuple[int, int]]:
-        """Return the spans of columns that are hashed one after the other. The first has few columns."""
-        cuts = np.unique([0, FEW_COLUMNS, *(x.b for x in self.slices)])
-        return list(pairwise(cuts[cuts <= self.slices[-1].b].tolist()))
-
-    def _are_identical(self, ids: Array, others: Array) -> Array:
-        same = np.ones(len(ids), bool)
-        for part in self.slices:
-            X, rows, a = self.engine.source.rows(ids, part.a, part.b)
-            Y, at, b = self.engine.source.rows(others, part.a, part.b)
-            n = part.b - part.a
-            same &= np.all(_bits(X)[rows, a : a + n] == _bits(Y)[at, b : b + n], axis=1)
-        return same
 
 
 def _bits(X: Array) -> Array:

@@ -113,23 +113,24 @@ class WordProducts:
         worst = 0.0
         for done, part in enumerate(self.slices, 1):
 
-            def round_block(task: tuple[_Rounded, Span], part: Slice = part) -> float:
-                return self._round(part, *task)
-
             def multiply(block: tuple[Span, Span], part: Slice = part) -> None:
                 q, r = self.queries, self.rows
                 multiply_words(self.kind, q.ints, r.packed, q.scale, r.scale, part.width, *block, part.a == 0, out)
 
-            worst = max(worst, *self.engine.map(round_block, tasks))
+            worst = max(worst, *self.engine.map(partial(self._round, part), tasks))
             deque(self.engine.map(multiply, blocks), maxlen=0)
             yield done / len(self.slices)
         if self.is_symmetric:
-            deque(self.engine.map(partial(_mirror, out), [x for x in blocks if x[0] != x[1]]), maxlen=0)
+
+            def mirror(block: tuple[Span, Span]) -> None:
+                i, j = (slice(*x) for x in block)
+                transpose(out[i, j], out[j, i])
+
+            deque(self.engine.map(mirror, [x for x in blocks if x[0] != x[1]]), maxlen=0)
         self.error = error_of_products(worst, sum(-(-x.width // RUN) for x in self.slices))
 
-    def _round(self, part: Slice, x: _Rounded, span: Span) -> float:
-        """Round some columns of some rows; return the largest relative error, as `round_words` does."""
-        first, last = span
+    def _round(self, part: Slice, task: tuple[_Rounded, Span]) -> float:
+        x, (first, last) = task
         found, at, column = x.source.rows(x.rows[first:last], part.a, part.b)
         worst = 0.0
         for a, b in spans(last - first, max(1, POINTS_AT_ONCE // max(part.width, 1))):
@@ -138,8 +139,3 @@ class WordProducts:
             worst = max(worst, round_words(points, first + a, x.ints, x.scale))
         pack_words(x.ints.view(np.int32), first, last, -(-part.width // COLUMNS), x.packed)
         return worst
-
-
-def _mirror(out: Array, block: tuple[Span, Span]) -> None:
-    i, j = (slice(*x) for x in block)
-    transpose(out[i, j], out[j, i])

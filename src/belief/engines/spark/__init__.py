@@ -10,7 +10,7 @@ workers.py    check the Python of the workers
 
 These modules do not need Spark, and are tested with a process pool instead (tests/pool_cluster.py):
 
-engine.py     the Engine protocol over a cluster       cluster.py    the protocol of a cluster
-jobs.py       the computations on each block           gathering.py  bring the rows of pairs together
-records.py    dataclasses to dicts of arrays           wire.py       dicts of arrays to bytes
+engine.py     the Engine protocol over a cluster       gathering.py  bring the rows of pairs together
+jobs.py       computations on blocks, and the          wire.py       dicts of arrays to bytes
+              interface of a cluster                   records.py    dataclasses to dicts of arrays
 """

@@ -190,67 +190,6 @@ def stack_rows(parts: Sequence[Matrix]) -> Matrix:
 
 def lay_out(staged: Sequence[BlockInfo], spec: TableSpec) -> tuple[Layout, Target, Array]:
     """Check the staged blocks for errors; return the layout, the target, and the mask of discrete features."""
-    _raise_first_problem(staged)
-    _check_string_codes(staged)
-    blocks = [x for x in staged if x.rows]
-    if not blocks:
-        raise ValueError("The DataFrame has no rows.")
-    widths = sorted({x.about["width"] for x in blocks})
-    if len(widths) > 1:
-        raise ValueError(
-            f"The vectors of column {spec.features!r} differ in length: {widths[0]} in one partition, {widths[-1]} in"
-            " another. Make them all the same length."
-        )
-    target, codes = _read_target(blocks, spec)
-    ends = np.cumsum([len(x.about["labels"]) for x in blocks])
-    layout = Layout.of(blocks, np.split(codes, ends[:-1]))
-    return layout, target, _full_mask(spec, layout.n_features)
-
-
-def _read_target(blocks: Sequence[BlockInfo], spec: TableSpec) -> tuple[Target, Array]:
-    """Return the target, and the codes of the distinct labels of every block, one block after the other."""
-    labels = Labels(f"Column {spec.label!r}", spec.task)
-    for x in blocks:
-        values = np.array(x.about["labels"])
-        labels.add_encoded(values, np.arange(len(values)))
-    labels.n_rows = sum(x.rows for x in blocks)  # each distinct label stands for several rows
-    counts = np.concatenate([x.about["counts"] for x in blocks])
-    if (labels.infer_task() if spec.task == "auto" else spec.task) == REGRESSION:
-        return make_numeric_target(labels.to_numbers(), counts)
-    names, codes = labels.encode_classes()
-    return Classes(names, np.bincount(codes, counts, len(names)).astype(np.int64)), codes.astype(np.int32)
-
-
-def _full_mask(spec: TableSpec, n_features: int) -> Array:
-    """Return `spec.discrete`, with False appended for each further feature, or raise a ValueError.
-
-    The mask must not have more than `n_features` values, and exactly this number if `spec.is_full_mask` is set.
-    """
-    n = len(spec.discrete)
-    if spec.is_full_mask and n != n_features:
-        raise ValueError(
-            f"discrete_features is a mask of {n} values, but the vectors have {n_features} features. Pass one value per"
-            " feature."
-        )
-    if n > n_features:
-        raise ValueError(
-            f"discrete_features has the index {n - 1}, but the vectors have {n_features} features, numbered from 0."
-        )
-    return np.concatenate([spec.discrete, np.zeros(n_features - n, bool)])
-
-
-def merge_summaries(staged: Sequence[BlockInfo], n_rows: int, classes: Array) -> Summary | None:
-    """Return the summary of all rows; None if some rows were not summarised during staging."""
-    summaries = []
-    for x in staged:
-        if x.summary is not None:
-            order = np.searchsorted(classes, np.array(x.about["labels"], classes.dtype))
-            summaries.append(restore(Summary, unpack(x.summary)).regrouped(order, len(classes)))
-    return reduce(Summary.merge, summaries) if sum(x.m for x in summaries) == n_rows else None
-
-
-def _raise_first_problem(staged: Sequence[BlockInfo]) -> None:
-    """Raise the first error that a task has sent, with the number of the row in the whole table."""
     for x in staged:
         problem = x.about.get("problem")
         if problem is None:
@@ -261,16 +200,57 @@ def _raise_first_problem(staged: Sequence[BlockInfo]) -> None:
         rows_before = sum(rows for partition, rows in runs if partition < x.partition)
         before, row, rest = problem
         raise RowError(before, rows_before + row, rest)
-
-
-def _check_string_codes(staged: Sequence[BlockInfo]) -> None:
-    """Raise a ValueError if tasks have computed the same code for two different strings of a column."""
     known: dict[tuple[str, float], int] = {}
     for x in staged:
         if x.strings is not None:
-            codes = unpack(x.strings)
-            for name, code, check in zip(x.about["columns"], codes["code"], codes["check"], strict=True):
+            hashes = unpack(x.strings)
+            for name, code, check in zip(x.about["columns"], hashes["code"], hashes["check"], strict=True):
                 check_collision(known.setdefault((name, float(code)), int(check)), int(check), name)
+    blocks = [x for x in staged if x.rows]
+    if not blocks:
+        raise ValueError("The DataFrame has no rows.")
+    widths = sorted({x.about["width"] for x in blocks})
+    if len(widths) > 1:
+        raise ValueError(
+            f"The vectors of column {spec.features!r} differ in length: {widths[0]} in one partition, {widths[-1]} in"
+            " another. Make them all the same length."
+        )
+    n, n_features = len(spec.discrete), widths[0]  # the mask may be shorter than the vectors
+    labels = Labels(f"Column {spec.label!r}", spec.task)
+    for x in blocks:
+        values = np.array(x.about["labels"])
+        labels.add_encoded(values, np.arange(len(values)))
+    labels.n_rows = sum(x.rows for x in blocks)  # each distinct label stands for several rows
+    counts = np.concatenate([x.about["counts"] for x in blocks])
+    target: Target
+    if (labels.infer_task() if spec.task == "auto" else spec.task) == REGRESSION:
+        target, codes = make_numeric_target(labels.to_numbers(), counts)
+    else:
+        names, codes = labels.encode_classes()
+        target = Classes(names, np.bincount(codes, counts, len(names)).astype(np.int64))
+        codes = codes.astype(np.int32)
+    if spec.is_full_mask and n != n_features:
+        raise ValueError(
+            f"discrete_features is a mask of {n} values, but the vectors have {n_features} features. Pass one value per"
+            " feature."
+        )
+    if n > n_features:
+        raise ValueError(
+            f"discrete_features has the index {n - 1}, but the vectors have {n_features} features, numbered from 0."
+        )
+    ends = np.cumsum([len(x.about["labels"]) for x in blocks])  # of the codes of each block
+    layout = Layout.of(blocks, np.split(codes, ends[:-1]))
+    return layout, target, np.concatenate([spec.discrete, np.zeros(n_features - n, bool)])
+
+
+def merge_summaries(staged: Sequence[BlockInfo], n_rows: int, classes: Array) -> Summary | None:
+    """Return the summary of all rows; None if some rows were not summarised during staging."""
+    summaries = []
+    for x in staged:
+        if x.summary is not None:
+            order = np.searchsorted(classes, np.array(x.about["labels"], classes.dtype))
+            summaries.append(restore(Summary, unpack(x.summary)).regrouped(order, len(classes)))
+    return reduce(Summary.merge, summaries) if sum(x.m for x in summaries) == n_rows else None
 
 
 def check_collision(known: int, check: int, name: str) -> None:

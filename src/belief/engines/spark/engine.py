@@ -9,21 +9,21 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import reduce
-from typing import Self, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from scipy.sparse import issparse
 
-from belief.engines.block.blas import limit_blas
-from belief.engines.block.threads import Threads, spans
-from belief.engines.probe import ProbeSearch
+from belief.engines.block.threads import ThreadedEngine, spans
 from belief.engines.records import count_bytes, flatten, join_features, restore, select_features
-from belief.engines.resources import Report, Resources, ignore_progress
+from belief.engines.resources import Resources
 from belief.engines.spark.blocks import Matrix, TableSpec, lay_out, merge_summaries, stack_rows
-from belief.engines.spark.cluster import Answers, Blocks, Cluster, StagedBlocks
 from belief.engines.spark.gathering import GatheredRows
 from belief.engines.spark.jobs import (
+    Answers,
+    Blocks,
     ChooseSample,
+    Cluster,
     Describe,
     FindNeighbours,
     Identify,
@@ -31,11 +31,11 @@ from belief.engines.spark.jobs import (
     JointFloors,
     JointSums,
     ReadRoles,
+    StagedBlocks,
     TallyPairs,
 )
 from belief.method.arrays import Array
 from belief.method.copies import select_representatives
-from belief.method.design import Design
 from belief.method.difference import Difference
 from belief.method.partials import Joint, Neighbours, Pairs, Tally
 from belief.method.protocols import Search
@@ -48,16 +48,12 @@ from belief.progress import COMPARING
 T = TypeVar("T")
 
 
-class ClusterEngine:
-    """The engine over the blocks of a cluster; use it as a context manager."""
+class ClusterEngine(ThreadedEngine):
+    """The engine over the blocks of a cluster. Its threads run the significance tests, on the driver."""
 
     n_features: int
     discrete: Array
-    target: Target
     targets: Array
-    design = Design()
-    report: Report = staticmethod(ignore_progress)  # for the significance tests, which run on the driver
-    rereads_data = False
     columns_at_once = 2048  # high, because a job has a large fixed cost
     max_slice_features = 2**20  # maximum number of features whose sums are merged in one place
     merge_bytes = 2**28  # size of the answers that are merged in one place
@@ -66,29 +62,20 @@ class ClusterEngine:
     batch_bytes = 2**26  # up to this size, the sums of all batches are computed in one pass
 
     def __init__(self, cluster: Cluster, spec: TableSpec) -> None:
+        super().__init__(Resources())
         self.cluster, self._spec = cluster, spec
         self._summary: Summary | None = None
         self._cells = np.zeros(0, np.int32)  # the group of each row in searches; empty: the targets are the groups
         self._counted = np.zeros(0, np.uint8)  # bit mask of the rows that may be sampled or found; empty: all
 
-    def __enter__(self) -> Self:
-        self._blas = limit_blas()
-        self._blas.__enter__()
-        self._threads = Threads(Resources())
-        return self
-
     def __exit__(self, error: type[BaseException] | None, *about: object) -> None:
-        self._threads.shutdown()
-        self._blas.__exit__(None, None, None)
+        super().__exit__(error, *about)
         releases = [self.gathered.release, self.staged.release] if self._summary is not None else []
         if error:
             releases.insert(0, self.cluster.cancel)  # running tasks could write to storage that has been released
         for release in (*releases, self.cluster.release):
             with suppress(Exception) if error else nullcontext():  # do not hide the first error
                 release()
-
-    def weigh(self, rows: Array, sampled: Array) -> Array:
-        return np.ones(len(rows))
 
     # --- 1. staging and the summary ---
 
@@ -99,7 +86,7 @@ class ClusterEngine:
             self.layout, self.target, self.discrete = lay_out(staged, self._spec)
             n_columns = self.layout.n_features
             self.n_features = n_columns - self._spec.roles
-            self._discrete_roles = self.discrete[self.n_features :]
+            discrete_roles = self.discrete[self.n_features :]
             self.discrete, self._features = self.discrete[: self.n_features], np.arange(self.n_features)
             self.staged: StagedBlocks = self.cluster.open(self.layout)
             self.queries = FetchedRows(self.staged, self._features if self._spec.roles else None)
@@ -108,8 +95,16 @@ class ClusterEngine:
             if summary and self._spec.roles:
                 summary = select_features(summary, n_columns, slice(0, self.n_features))
             self._summary = summary or self.describe_as(self.discrete)
-            if self._spec.roles:
-                self._read_roles()
+            if self._spec.roles:  # read the targets of all rows, and the columns of groups, strata and weights
+                job = ReadRoles(np.arange(self.n_features, n_columns))
+                size = 8 * (1 + self._spec.roles) * self.layout.n_rows // self.staged.tasks
+                answers = self.staged.run(job, size, "reading groups, strata and weights")
+                self.targets, roles = _join_blocks(answers, "targets", "roles")
+                # codes of categories become text, so that they are not treated as numbers
+                self.roles = [
+                    np.array([None if np.isnan(code) else f"{code:g}" for code in x], object) if is_text else x
+                    for x, is_text in zip(roles.T, discrete_roles, strict=True)
+                ]
         return self._summary
 
     def _run(self, blocks: Blocks, job: Job, size: int, what: str) -> Answers:
@@ -117,14 +112,6 @@ class ClusterEngine:
         if self._spec.roles and job.features is None:
             object.__setattr__(job, "features", self._features)
         return blocks.run(job, size, what)
-
-    def _read_roles(self) -> None:
-        """Read the targets of all rows, and the columns of groups, strata and weights."""
-        job = ReadRoles(np.arange(self.n_features, self.layout.n_features))
-        size = 8 * (1 + self._spec.roles) * self.layout.n_rows // self.staged.tasks
-        answers = self.staged.run(job, size, "reading groups, strata and weights")
-        self.targets, roles = (np.concatenate([answers[i][x] for i in sorted(answers)]) for x in ("targets", "roles"))
-        self.roles = [as_text(x) if is_text else x for x, is_text in zip(roles.T, self._discrete_roles, strict=True)]
 
     def retarget(self, targets: Array, counted: Array | None) -> None:
         """Set the groups in which later searches find neighbours, and the rows that may be sampled or found.
@@ -153,13 +140,11 @@ class ClusterEngine:
         return self._join_slices(Summary, answers, width).regrouped(np.arange(n), n)
 
     def fingerprint(self) -> bytes:
-        """Return the checksums of all blocks, and the mask of discrete features, as bytes."""
         return np.array([x.checksum for x in self.layout.blocks], np.int64).tobytes() + self.discrete.tobytes()
 
     # --- 2. the sample ---
 
     def sample(self, quota: Array, seed: int) -> Sample:
-        """Return the rows with the smallest random keys: quota[0] of all rows, or quota[c] of each class c."""
         if len(quota) > 1 or len(self._counted) or quota[0] > self.max_fetched_rows:
             row_bytes = count_bytes(Sample.draw(np.zeros(1, np.int64), np.zeros(1, np.int32), np.array([1]), 0))
             job = ChooseSample(quota, seed, self._counted)
@@ -170,23 +155,12 @@ class ClusterEngine:
         return replace(sample, target=self.queries.targets(sample.row))
 
     def merge_copies(self, seed: int) -> Target:
-        """Keep one of several identical rows with the same target.
-
-        The other copies are excluded from samples and searches. Return the target of the remaining rows.
-        """
         answers = self._run(self.staged, Identify(), 12 * self.layout.n_rows // self.staged.tasks, "merging copies")
-        identity, targets = (np.concatenate([answers[i][x] for i in sorted(answers)]) for x in ("identity", "targets"))
+        identity, targets = _join_blocks(answers, "identity", "targets")
         targets = self._cells if len(self._cells) else targets
         counted = select_representatives(identity, targets, seed)
         self._counted = np.packbits(counted)
         return self.target.counted(targets[counted])
-
-    def local_search(self) -> ProbeSearch:
-        """Return the object that searches the probe on the driver.
-
-        The probe is the part of the rows on which features are tested.
-        """
-        return ProbeSearch(self._threads, self.report)
 
     def rows(self, ids: Array, columns: Array) -> Array:
         """Return some features of some rows as float64.
@@ -204,7 +178,6 @@ class ClusterEngine:
     # --- 3. neighbours ---
 
     def nearest(self, sample: Sample, difference: Difference, search: Search) -> Neighbours:
-        """Return the nearest rows of each sampled row. Each job sends some of the queries to all blocks."""
         parts = []
         bytes_per_query = count_bytes(Neighbours.zero(1, search.n_groups, search.size))
         width = self._slice_width(bytes_per_query)
@@ -220,7 +193,6 @@ class ClusterEngine:
     # --- 4. and 5. sums over pairs ---
 
     def prefetch(self, batches: Sequence[Pairs]) -> None:
-        """Gather the rows of these pairs, so that each pair has both rows in one block."""
         self.gathered.prefetch(batches)
 
     def tally(self, batches: Sequence[Pairs], difference: Difference, rates: Collisions | None) -> Iterator[Tally]:
@@ -247,10 +219,6 @@ class ClusterEngine:
             yield reduce(Tally.merge, tallies) if tallies else Tally.zero(batch, self.n_features, rates is not None)
 
     def joint(self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array) -> list[Joint]:
-        """Return the joint sums of collision rates for each watch, a set of pairs with a list of watched features.
-
-        The sums have one line per watched feature and one column per feature in `columns`.
-        """
         answers = self._compare(JointSums, difference, rates, watches, columns)
         out = []
         for t, (_, watched) in enumerate(watches):
@@ -261,7 +229,6 @@ class ClusterEngine:
     def joint_floor(
         self, difference: Difference, rates: Collisions, watches: Sequence[Watch], columns: Array
     ) -> list[Array]:
-        """Return lower bounds of the sums that `joint` returns."""
         answers = self._compare(JointFloors, difference, rates, watches, columns)
         return [
             sum((x[t]["floor"] for x in answers if t in x), np.zeros((len(watched), len(columns))))
@@ -302,9 +269,9 @@ class ClusterEngine:
         return join_features([restore(kind, answers[i]) for i in range(len(widths))], widths)
 
 
-def as_text(codes: Array) -> Array:
-    """Return the codes of categories as text, so that they are not treated as numbers; missing values become None."""
-    return np.array([None if np.isnan(code) else f"{code:g}" for code in codes], object)
+def _join_blocks(answers: Answers, *names: str) -> list[Array]:
+    """Return these arrays of the answers, each concatenated over the blocks."""
+    return [np.concatenate([answers[i][name] for i in sorted(answers)]) for name in names]
 
 
 class FetchedRows:
@@ -322,12 +289,12 @@ class FetchedRows:
 
     def rows(self, ids: Array) -> Matrix:
         """Return the rows with these ids, in the order of the ids."""
-        positions = self._fetch(ids)
+        positions = self._fetch(ids)  # replaces self._X
         return self._X[positions]
 
     def targets(self, ids: Array) -> Array:
         """Return the targets of the rows with these ids."""
-        positions = self._fetch(ids)
+        positions = self._fetch(ids)  # replaces self._targets
         return self._targets[positions]
 
     def _fetch(self, ids: Array) -> Array:

@@ -29,17 +29,16 @@ import numpy as np
 
 from belief.engines.resources import ignore_progress
 from belief.engines.spark.blocks import BlockInfo, Layout, RowBlock, stack_rows, take_rows, to_arrays, to_matrix
-from belief.engines.spark.cluster import Answers
 from belief.engines.spark.engine import ClusterEngine
 from belief.engines.spark.folder import PREFIX, BlockFiles, Folder, Owner, balance_tasks
 from belief.engines.spark.frame import FrameInput
 from belief.engines.spark.gathering import PORTION_BYTES
 from belief.engines.spark.jobs import (
     SEEN,
+    Answers,
     ChooseSample,
     Fetch,
     Job,
-    Merge,
     check_seen,
     merge_answers,
     merge_slice,
@@ -89,17 +88,14 @@ def frame_engine(
             folder = os.path.join(tempfile.gettempdir(), run) if on_driver else run
         else:
             folder = f"{staging.removeprefix('file://').rstrip('/')}/{run}"
-        cluster = FileCluster(frame, report, folder, count_tasks(spark, local), on_driver)
+        if local is not None and (local[2] or "").isdigit():
+            tasks = int(local[2])
+        else:  # one task per core on one machine, three per core on a cluster
+            context = getattr(spark, "_sc", None)
+            cores = int(context.defaultParallelism) if context is not None else 16
+            tasks = cores if local is not None else 3 * cores
+        cluster = FileCluster(frame, report, folder, tasks, on_driver)
     return ClusterEngine(cluster, frame.spec)
-
-
-def count_tasks(spark: Any, local: re.Match[str] | None) -> int:
-    """Return the number of tasks for a pass over files: one per core on one machine, three per core on a cluster."""
-    context = getattr(spark, "_sc", None)
-    if local is not None and (local[2] or "").isdigit():
-        return int(local[2])
-    cores = int(context.defaultParallelism) if context is not None else 16
-    return cores if local is not None else 3 * cores
 
 
 # --- staging ---
@@ -145,7 +141,6 @@ class _SparkCluster:
         return df.mapInArrow(run, STAGED)
 
     def cancel(self) -> None:
-        """Cancel the jobs that still run, and wait until their tasks have ended."""
         cancel_jobs(self.runner.spark, self.runner.tag)
 
     def _collect(self, table: Any) -> list[BlockInfo]:
@@ -183,16 +178,6 @@ def split_runs(batches: Iterable[Any]) -> Iterator[tuple[int, Any]]:
                 yield first, rows.slice(a, b - a)
 
 
-def count_staging_tasks(df: Any) -> int | None:
-    """Return the number of tasks that stage a table if Spark knows that the table is small, and None otherwise."""
-    context = getattr(df.sparkSession, "_sc", None)
-    if context is None:
-        return None
-    size = int(str(df._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
-    tasks = TASKS_PER_CORE * int(context.defaultParallelism)
-    return tasks if size <= TASK_BYTES * tasks else None
-
-
 def choose_level(spark: Any, staging: str) -> Any:
     """Return the storage level at which Spark persists blocks.
 
@@ -216,25 +201,18 @@ def choose_block_bytes(spark: Any) -> int:
 def measure_heap_per_task(spark: Any) -> float:
     """Return the heap of an executor in bytes, divided by the number of tasks that it runs at the same time."""
     heap = parse_memory(spark.conf.get("spark.executor.memory", "1g"))
-    return heap / max(1.0, count_cores_per_executor(spark) / float(spark.conf.get("spark.task.cpus", "1")))
+    cores = int(spark.conf.get("spark.executor.cores", "") or 0)
+    context = getattr(spark, "_sc", None)
+    if not cores and context is not None:
+        executors = context._jsc.sc().getExecutorMemoryStatus().size() - 1  # without the driver
+        cores = -(-int(context.defaultParallelism) // max(1, executors))
+    return heap / max(1.0, (cores or 4) / float(spark.conf.get("spark.task.cpus", "1")))
 
 
 def parse_memory(text: str) -> int:
     """Return the bytes of a memory size in Spark's notation, such as "4g"; without a unit it is in MiB."""
     number, unit = re.fullmatch(r"\s*(\d+)\s*([kmgtp]?)b?\s*", text.lower()).groups()  # type: ignore[union-attr]
     return int(number) * 2 ** (10 * (1 + "kmgtp".index(unit or "m")))
-
-
-def count_cores_per_executor(spark: Any) -> int:
-    """Return the number of cores of an executor, from the configuration or the running executors; 4 if unknown."""
-    configured = spark.conf.get("spark.executor.cores", "")
-    if configured:
-        return int(configured)
-    context = getattr(spark, "_sc", None)
-    if context is None:
-        return 4
-    executors = context._jsc.sc().getExecutorMemoryStatus().size() - 1  # without the driver
-    return -(-int(context.defaultParallelism) // max(1, executors))
 
 
 # --- running jobs ---
@@ -279,27 +257,23 @@ class JobRunner:
         `size` is the approximate number of bytes of all answers together.
         """
         with self.phase(what):
-            if size > self.collect_bytes and not isinstance(job, Fetch):
-                return merge_on_executors(answers, job.merge, n_blocks)
-            rows = answers.collect()
-        return merge_answers(job, [(row.task, row.slice, bytes(row.data)) for row in rows], n_blocks)
+            if size <= self.collect_bytes or isinstance(job, Fetch):
+                rows = answers.collect()
+                return merge_answers(job, [(row.task, row.slice, bytes(row.data)) for row in rows], n_blocks)
+            merge = job.merge
 
+            def merge_on_executor(table: Any) -> Any:
+                import pyarrow as pa
 
-def merge_on_executors(answers: Any, merge: Merge, n_blocks: int) -> Answers:
-    """Return the merged answers. Each slice is merged on one executor, and the driver gets one slice at a time."""
+                where = table.column("slice")[0].as_py()
+                data = table.column("data")  # Table.sort_by would put all into one array, which is limited to 2 GB
+                parts = [data[int(i)].as_buffer() for i in np.argsort(table.column("task"))]
+                return pa.table([[0], [where], [pack(merge_slice(merge, where, parts))]], schema=table.schema)
 
-    def run(table: Any) -> Any:
-        import pyarrow as pa
-
-        where = table.column("slice")[0].as_py()
-        data = table.column("data")  # Table.sort_by would put all into one array, which is limited to 2 GB
-        parts = [data[int(i)].as_buffer() for i in np.argsort(table.column("task"))]
-        return pa.table([[0], [where], [pack(merge_slice(merge, where, parts))]], schema=table.schema)
-
-    rows = answers.groupBy("slice").applyInArrow(run, ANSWERS).toLocalIterator()
-    merged = {row.slice: unpack(bytes(row.data)) for row in rows}
-    check_seen(merged.pop(SEEN, None), n_blocks)
-    return merged
+            merged = answers.groupBy("slice").applyInArrow(merge_on_executor, ANSWERS).toLocalIterator()
+            by_slice = {row.slice: unpack(bytes(row.data)) for row in merged}  # the driver gets one slice at a time
+        check_seen(by_slice.pop(SEEN, None), n_blocks)
+        return by_slice
 
 
 def answer_batches(job: Job, blocks: Iterable[RowBlock]) -> Iterator[Any]:
@@ -379,21 +353,34 @@ class FileCluster(_SparkCluster):
         self.runner.spark.range(0, 1, 1, 1).mapInArrow(run, "id long").collect()
 
 
-class FileBlocks:
-    """Blocks in files: those of the whole table, or blocks of gathered rows."""
+class _SparkBlocks:
+    """The base class of blocks on the executors of Spark: those of the whole table, or blocks of gathered rows."""
 
     portion_bytes = PORTION_BYTES
 
-    def __init__(self, runner: JobRunner, files: BlockFiles, max_tasks: int, on_driver: bool) -> None:
-        self.runner, self.files = runner, files
-        self._max_tasks, self._on_driver = max_tasks, on_driver
+    def __init__(self, runner: JobRunner, n_blocks: int, tasks: int) -> None:
+        self.runner, self._n_blocks, self.tasks = runner, n_blocks, tasks
 
     def __len__(self) -> int:
-        return len(self.files)
+        return self._n_blocks
 
-    @property
-    def tasks(self) -> int:
-        return max(1, min(self._max_tasks, len(self)))
+    def answers(self, job: Job) -> Any:
+        """Return a DataFrame of the answers of all tasks to a job. Spark computes it when it is collected."""
+        raise NotImplementedError
+
+    def run(self, job: Job, size: int, what: str) -> Answers:
+        return self.runner.run(self.answers(job), job, size * self.tasks, len(self), what)
+
+    def fetch(self, ids: Array, features: Array | None = None) -> Sequence[RowBlock]:
+        return Fetch.read(self.run(Fetch(ids, features), 0, "fetching rows"))
+
+
+class FileBlocks(_SparkBlocks):
+    """Blocks in files."""
+
+    def __init__(self, runner: JobRunner, files: BlockFiles, max_tasks: int, on_driver: bool) -> None:
+        super().__init__(runner, len(files), max(1, min(max_tasks, len(files))))
+        self.files, self._max_tasks, self._on_driver = files, max_tasks, on_driver
 
     def run(self, job: Job, size: int, what: str) -> Answers:
         is_small = isinstance(job, ChooseSample) and self.files.layout.n_rows <= MAX_DRIVER_SAMPLING_ROWS
@@ -401,10 +388,9 @@ class FileBlocks:
             self.runner.report(what)
             answers = run_job(job, self.files.read(range(len(self)), job.features), n_jobs=1)
             return merge_answers(job, [(0, *answer) for answer in answers], len(self))
-        return self.runner.run(self.answers(job), job, size * self.tasks, len(self), what)
+        return super().run(job, size, what)
 
     def answers(self, job: Job) -> Any:
-        """Return a DataFrame of the answers of all tasks to a job. Spark computes it when it is collected."""
         files, tasks = self.files, self.tasks
         assigned = balance_tasks([len(x) for x in files.portions], tasks)
 
@@ -419,7 +405,7 @@ class FileBlocks:
         if self._on_driver:
             self.runner.report("fetching rows")
             return [self.files.read_rows(ids, features)]
-        return Fetch.read(self.run(Fetch(ids, features), 0, "fetching rows"))
+        return super().fetch(ids, features)
 
     def gather(self, portions: Sequence[Array]) -> FileBlocks:
         return FileBlocks(self.runner, self.files.gather(portions), self._max_tasks, self._on_driver)
@@ -440,7 +426,11 @@ class PersistedCluster(_SparkCluster):
         self._table: Any = None
 
     def stage(self) -> list[BlockInfo]:
-        tasks = count_staging_tasks(self.frame.df)
+        context, tasks = getattr(self.frame.df.sparkSession, "_sc", None), None  # one task per partition
+        if context is not None:
+            size = int(str(self.frame.df._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+            most = TASKS_PER_CORE * int(context.defaultParallelism)
+            tasks = most if size <= TASK_BYTES * most else None
         self._table = self.make_blocks(lambda info, data: data, tasks, self.block_bytes).persist(self._level)
         return self._collect(self._table)
 
@@ -457,11 +447,8 @@ class PersistedCluster(_SparkCluster):
             self._table.unpersist()
 
 
-class TableBlocks:
-    """Blocks of the table, or of gathered rows, that are stored in the rows of a persisted DataFrame.
-
-    `decode` reads the blocks from Arrow batches.
-    """
+class TableBlocks(_SparkBlocks):
+    """Blocks that are stored in the rows of a persisted DataFrame. `decode` reads the blocks from Arrow batches."""
 
     def __init__(
         self,
@@ -473,26 +460,16 @@ class TableBlocks:
         portion_bytes: int = PORTION_BYTES,
         level: Any = None,
     ) -> None:
-        self.runner, self.table, self._decode = runner, table, decode
-        self._n_blocks, self.tasks, self.portion_bytes, self._level = n_blocks, tasks, portion_bytes, level
-
-    def __len__(self) -> int:
-        return self._n_blocks
-
-    def run(self, job: Job, size: int, what: str) -> Answers:
-        return self.runner.run(self.answers(job), job, size * self.tasks, len(self), what)
+        super().__init__(runner, n_blocks, tasks)
+        self.table, self._decode, self.portion_bytes, self._level = table, decode, portion_bytes, level
 
     def answers(self, job: Job) -> Any:
-        """Return a DataFrame of the answers of all tasks to a job. Spark computes it when it is collected."""
         decode = self._decode
 
         def run(batches: Iterator[Any]) -> Iterator[Any]:
             return answer_batches(job, decode(batches))
 
         return self.table.mapInArrow(run, ANSWERS)
-
-    def fetch(self, ids: Array, features: Array | None = None) -> Sequence[RowBlock]:
-        return Fetch.read(self.run(Fetch(ids, features), 0, "fetching rows"))
 
     def gather(self, portions: Sequence[Array]) -> TableBlocks:
         """Return new blocks, one for each of these arrays of row ids. One shuffle computes them at their first use."""
@@ -508,11 +485,25 @@ class TableBlocks:
                         yield one_row([portion, block.number, len(positions), data], schema)
 
         def join(table: Any) -> Any:
-            return join_pieces(table, sizes)
+            """Join the pieces of a portion to one block, with the rows in the order of their ids."""
+            import pyarrow as pa
+
+            portion, data = table.column("portion")[0].as_py(), table.column("data")
+            parts = [unpack(data[int(i)].as_buffer()) for i in np.argsort(table.column("block"))]
+            X, targets = stack_rows([to_matrix(x) for x in parts]), np.concatenate([x["targets"] for x in parts])
+            if len(targets) != sizes[portion]:
+                raise ValueError(
+                    f"Gathering returned {len(targets)} of {sizes[portion]} rows: a block was lost. Try again."
+                )
+            block = pack({**to_arrays(X), "targets": targets})
+            return pa.table([[portion], [0], [len(targets)], [block]], schema=table.schema)
 
         def join_each(batches: Iterator[Any]) -> Iterator[Any]:
-            for table in split_portions(batches):
-                yield from join(table).to_batches()
+            import pyarrow as pa
+
+            rows = (batch.slice(i, 1) for batch in batches for i in range(batch.num_rows))
+            for _, pieces in groupby(rows, lambda row: row.column("portion")[0].as_py()):
+                yield from join(pa.Table.from_batches(list(pieces))).to_batches()
 
         pieces = self.table.mapInArrow(cut, GATHERED).repartition(len(portions), "portion")
         grouped = pieces.groupBy("portion")
@@ -546,31 +537,6 @@ def decode_staged(batches: Iterator[Any], layout: Layout) -> Iterator[RowBlock]:
                     " or write the DataFrame to storage first and read it from there."
                 )
             yield from layout.decode_runs(data.as_buffer(), np.flatnonzero(layout.run_block == i).tolist())
-
-
-def split_portions(batches: Iterable[Any]) -> Iterator[Any]:
-    """Yield one Arrow table for each portion: the rows of one gathered block.
-
-    A portion arrives as several batches, one after the other.
-    """
-    import pyarrow as pa
-
-    rows = (batch.slice(i, 1) for batch in batches for i in range(batch.num_rows))
-    for _, pieces in groupby(rows, lambda row: row.column("portion")[0].as_py()):
-        yield pa.Table.from_batches(list(pieces))
-
-
-def join_pieces(table: Any, sizes: Sequence[int]) -> Any:
-    """Join the pieces of a portion to one block, with the rows in the order of their ids."""
-    import pyarrow as pa
-
-    portion, data = table.column("portion")[0].as_py(), table.column("data")
-    parts = [unpack(data[int(i)].as_buffer()) for i in np.argsort(table.column("block"))]
-    X, targets = stack_rows([to_matrix(x) for x in parts]), np.concatenate([x["targets"] for x in parts])
-    if len(targets) != sizes[portion]:
-        raise ValueError(f"Gathering returned {len(targets)} of {sizes[portion]} rows: a block was lost. Try again.")
-    block = pack({**to_arrays(X), "targets": targets})
-    return pa.table([[portion], [0], [len(targets)], [block]], schema=table.schema)
 
 
 def decode_gathered(batches: Iterator[Any]) -> Iterator[RowBlock]:

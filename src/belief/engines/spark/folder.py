@@ -88,16 +88,12 @@ def _start_time(pid: int) -> str:
 def remove_stale(home: Path) -> None:
     """Remove the staging folders in `home` whose drivers have ended."""
     for folder in home.glob(f"{PREFIX}{'[0-9a-f]' * 32}"):
+        is_stale = False
+        with suppress(OSError, ValueError, TypeError):
+            is_stale = Owner(**json.loads((folder / OWNER_FILE).read_text(encoding="utf-8"))).has_ended()
         with suppress(OSError):  # another run may remove it at the same time
-            if _is_stale(folder):
+            if is_stale or time.time() - folder.stat().st_mtime > STALE_SECONDS:
                 shutil.rmtree(folder, ignore_errors=True)
-
-
-def _is_stale(folder: Path) -> bool:
-    with suppress(OSError, ValueError, TypeError):
-        if Owner(**json.loads((folder / OWNER_FILE).read_text(encoding="utf-8"))).has_ended():
-            return True
-    return time.time() - folder.stat().st_mtime > STALE_SECONDS
 
 
 @dataclass(frozen=True)
@@ -209,35 +205,35 @@ class BlockFiles:
 
     def read(self, numbers: Iterable[int], features: Array | None) -> Iterator[RowBlock]:
         """Yield the blocks with these numbers. Features that are not in `features` may be left out."""
-        for i in numbers:
-            yield replace(self._read_portion(self.portions[i], features), number=i)
-
-    def _read_portion(self, ids: range | Array, features: Array | None) -> RowBlock:
-        if not isinstance(ids, range):
-            return self.read_rows(ids, features)
         layout = self.layout
-        run = int(np.searchsorted(layout.run_first, ids.start, side="right")) - 1
-        if layout.run_rows[run] != len(ids):
-            return replace(self.read_rows(np.arange(ids.start, ids.stop), features), first=ids.start)
-        block = layout.blocks[layout.run_block[run]]
-        data = self.folder.read(block, whole=features is None and block.rows == len(ids))
-        return next(layout.decode_runs(data, [run]))
+        for i in numbers:
+            ids = self.portions[i]
+            if not isinstance(ids, range):
+                yield replace(self.read_rows(ids, features), number=i)
+                continue
+            run = int(np.searchsorted(layout.run_first, ids.start, side="right")) - 1
+            if layout.run_rows[run] == len(ids):
+                block = layout.blocks[layout.run_block[run]]
+                data = self.folder.read(block, whole=features is None and block.rows == len(ids))
+                yield replace(next(layout.decode_runs(data, [run])), number=i)
+            else:
+                rows = self.read_rows(np.arange(ids.start, ids.stop), features)
+                yield replace(rows, number=i, first=ids.start)
 
     def read_rows(self, ids: Array, features: Array | None = None) -> RowBlock:
         """Return the rows with these sorted ids, from the blocks that have them."""
         block, position = self.layout.locate(ids)
         order = np.argsort(block, kind="stable")
-        by_block = np.split(order, np.flatnonzero(np.diff(block[order])) + 1)
-        parts = [self._decode(int(block[some[0]]), position[some], features) for some in by_block]
+        parts = []
+        for some in np.split(order, np.flatnonzero(np.diff(block[order])) + 1):
+            i = int(block[some[0]])
+            data = self.folder.read(self.layout.blocks[i], whole=False)
+            parts.append(self.layout.decode_rows(data, i, position[some], features))
         X, targets = stack_rows([X for X, _ in parts]), np.concatenate([targets for _, targets in parts])
         if np.any(np.diff(block) < 0):  # consecutive ids alternate between blocks
             back = np.argsort(order)
             X, targets = X[back], targets[back]
         return RowBlock(0, X, targets)
-
-    def _decode(self, block: int, positions: Array, features: Array | None) -> tuple[Any, Array]:
-        data = self.folder.read(self.layout.blocks[block], whole=False)
-        return self.layout.decode_rows(data, block, positions, features)
 
 
 def balance_tasks(sizes: Sequence[int], tasks: int) -> list[list[int]]:

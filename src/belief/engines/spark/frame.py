@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -157,12 +157,19 @@ def _open_vectors(df: Any, features: str, label: str, discrete_features: Any, ta
             " an array of numbers. Assemble it with pyspark.ml.feature.VectorAssembler, or pass the names"
             " of plain columns."
         )
-    attributes = _ml_attributes(field.metadata)
-    names = [name for name, _ in attributes] if attributes else None
-    width = len(attributes) if attributes else field.metadata.get("ml_attr", {}).get("num_attrs")
+    about = field.metadata.get("ml_attr", {})
+    known = {
+        x["idx"]: (x.get("name", f"x{x['idx']}"), kind == "nominal")
+        for kind, attributes in about.get("attrs", {}).items()
+        for x in attributes
+    }
+    n = about.get("num_attrs", len(known)) if known else 0
+    features_known = [known.get(j, (f"x{j}", False)) for j in range(n)]  # the name of each, and whether it is nominal
+    names = [name for name, _ in features_known] if features_known else None
+    width = len(features_known) if features_known else about.get("num_attrs")
     discrete = _declared_mask(discrete_features, names, width)
-    if attributes:
-        discrete = discrete | np.array([is_nominal for _, is_nominal in attributes], bool)
+    if features_known:
+        discrete = discrete | np.array([is_nominal for _, is_nominal in features_known], bool)
     spec = TableSpec(label, features, discrete, width is None and is_mask(discrete_features), task)
     reader = Reader(None, label, features, discrete, width)
     in_files = _read_files(df, reader, [features])
@@ -170,18 +177,6 @@ def _open_vectors(df: Any, features: str, label: str, discrete_features: Any, ta
         return FrameInput(*in_files, names, spec)
     selected = df.select(size.alias("size"), values.alias("values"), functions.expr(_label_expression(df, label)))
     return FrameInput(selected, reader, names, spec)
-
-
-def _ml_attributes(metadata: dict[str, Any]) -> list[tuple[str, bool]]:
-    """Return the name of each feature of a vector column, and whether it is nominal; empty without ML attributes."""
-    about = metadata.get("ml_attr", {})
-    known = {
-        x["idx"]: (x.get("name", f"x{x['idx']}"), kind == "nominal")
-        for kind, attributes in about.get("attrs", {}).items()
-        for x in attributes
-    }
-    n = about.get("num_attrs", len(known)) if known else 0
-    return [known.get(j, (f"x{j}", False)) for j in range(n)]
 
 
 def _declared_mask(discrete_features: Any, names: list[str] | None, width: int | None) -> Array:
@@ -234,7 +229,12 @@ def _open_columns(df: Any, names: list[str], label: str, discrete_features: Any,
     warn_of_left_out(left_out, len(names), "The DataFrame", "remove {} from the features")
     declared = declared[[name not in left_out for name in names]]
     names = [name for name in names if name not in left_out]
-    read_as = [_read_type(types[name].typeName(), bool(nominal)) for name, nominal in zip(names, declared, strict=True)]
+    read_as = []
+    for name, is_nominal in zip(names, declared, strict=True):
+        kind = types[name].typeName()
+        # nominal integers are not converted to floats, so that integers too large for floats are detected later
+        is_kept = kind in ("string", "boolean", "float", *TIMES) or (is_nominal and kind == "long")
+        read_as.append(kind if is_kept else "double")
     arrow = {"string": pa.string(), "float": pa.float32(), "boolean": pa.bool_(), "long": pa.int64()}
     arrow |= dict.fromkeys(TIMES, pa.timestamp("us"))  # the exact types are those of the batches
     fields = [pa.field(name, arrow.get(kind, pa.float64())) for name, kind in zip(names, read_as, strict=True)]
@@ -258,16 +258,6 @@ def _open_columns(df: Any, names: list[str], label: str, discrete_features: Any,
     return FrameInput(selected, reader, names, spec)
 
 
-def _read_type(kind: str, is_nominal: bool) -> str:
-    """Return the type that a column is read as.
-
-    Nominal integers are not converted to floats, so that integers too large for floats are detected later.
-    """
-    if is_nominal and kind == "long":
-        return kind
-    return kind if kind in ("string", "boolean", "float", *TIMES) else "double"
-
-
 # --- Parquet files that Python reads itself ---
 
 
@@ -276,32 +266,25 @@ def _read_files(df: Any, reader: Reader, columns: list[str]) -> tuple[Any, Reade
 
     Return None if Spark must send the rows itself.
     """
+    import pyarrow as pa
+    from pyspark.ml.linalg import VectorUDT
     from pyspark.sql import functions
+    from pyspark.sql.types import ArrayType
 
-    types = _types(df)
-    kinds = [_file_type(types[name]) for name in columns]
+    types, kinds = _types(df), list[Any]()  # how to read each column: an Arrow type, VECTOR, or True for plain columns
+    for name in columns:
+        kind = types[name]
+        is_array = isinstance(kind, ArrayType)
+        element = (kind.elementType if is_array else kind).typeName()
+        if isinstance(kind, VectorUDT):
+            kinds.append(VECTOR)
+        elif element == "decimal" or (element in TIMES and not is_array):
+            kinds.append(None)  # Spark must read these, because they have several formats in files
+        else:
+            kinds.append(pa.list_(pa.float32() if element == "float" else pa.float64()) if is_array else True)
     if reader.columns is not None:
         kinds = [kind and field.type for kind, field in zip(kinds, reader.columns, strict=True)]
     if not all(kinds) or not is_bare_scan(df, [quote(name) for name in columns]):
         return None
     rows = df.select(*position_columns(df), functions.expr(_label_expression(df, reader.label)))
-    return rows, Reader(
-        reader.columns, reader.label, reader.features, reader.declared, reader.width, FileRows(columns, kinds)
-    )
-
-
-def _file_type(kind: Any) -> Any:
-    """Return how to read a column of Parquet files: an Arrow type, VECTOR, or True for plain columns.
-
-    Return None for decimals and times, which Spark must read, because they have several formats in files.
-    """
-    import pyarrow as pa
-    from pyspark.ml.linalg import VectorUDT
-    from pyspark.sql.types import ArrayType
-
-    if isinstance(kind, VectorUDT):
-        return VECTOR
-    if isinstance(kind, ArrayType):
-        element = kind.elementType.typeName()
-        return None if element == "decimal" else pa.list_(pa.float32() if element == "float" else pa.float64())
-    return None if kind.typeName() in ("decimal", *TIMES) else True
+    return rows, replace(reader, files=FileRows(columns, kinds))

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from belief.engines.spark.cluster import Blocks, StagedBlocks
-from belief.engines.spark.jobs import LocatedPairs, with_dtype
+from belief.engines.spark.jobs import Blocks, LocatedPairs, StagedBlocks, with_dtype
 from belief.method.arrays import Array
 from belief.method.partials import Pairs
 
@@ -30,13 +29,9 @@ class GatheredRows:
         self._staged, self._n_rows, self._row_bytes = staged, n_rows, row_bytes
         self._gatherings: list[_Gathering] = []
 
-    def prefetch(self, batches: Sequence[Pairs]) -> None:
-        """Gather the rows of these pairs, unless they have been gathered before."""
-        self._assign(batches)
-
     def find(self, batches: Sequence[Pairs]) -> Iterator[tuple[Blocks, LocatedPairs]]:
         """Yield blocks that have both rows of the pairs, and the positions of the pairs in these blocks."""
-        assigned = self._assign(batches)
+        assigned = self.prefetch(batches)
         for i, gathering in enumerate(self._gatherings):
             selected = [pairs.take(home == i) for pairs, home in zip(batches, assigned, strict=True)]
             if any(map(len, selected)):
@@ -47,7 +42,7 @@ class GatheredRows:
             gathering.blocks.release()
         self._gatherings.clear()
 
-    def _assign(self, batches: Sequence[Pairs]) -> list[Array]:
+    def prefetch(self, batches: Sequence[Pairs]) -> list[Array]:
         """Return, for each pair, the index of the gathering that contains both rows.
 
         If there is none, the rows are gathered first.
@@ -58,7 +53,9 @@ class GatheredRows:
             return assigned
         query = np.concatenate([pairs.query for pairs in missing])
         neighbour = np.concatenate([pairs.neighbour for pairs in missing])
-        self._gatherings += [self._gather(*part) for part in _split_by_query(query, neighbour, self.gather_pairs)]
+        queries, which = np.unique(query, return_inverse=True)
+        part = _deal(query, queries, -(-len(query) // self.gather_pairs))[which]  # all pairs of a query stay together
+        self._gatherings += [self._gather(query[part == i], neighbour[part == i]) for i in range(part.max() + 1)]
         return [self._assign_known(pairs) for pairs in batches]
 
     def _assign_known(self, pairs: Pairs) -> Array:
@@ -70,25 +67,18 @@ class GatheredRows:
 
     def _gather(self, query: Array, neighbour: Array) -> _Gathering:
         queries, which = np.unique(query, return_inverse=True)
-        n = self._count_portions(len(queries), len(query))
+        # The size of a portion is limited. If there are more portions than tasks, their number is a multiple of the
+        # number of tasks, unless there are too few queries.
+        tasks, size = self._staged.tasks, min(self.portion_bytes, self._staged.portion_bytes)
+        fits = self._n_rows * self._row_bytes <= size  # the whole table fits into one portion
+        n_rows = 0 if fits else len(queries) + len(query)
+        n = max(-(-n_rows * self._row_bytes // size), min(tasks, -(-len(query) // self.portion_pairs)))
+        n = min(len(queries), n if n <= tasks else -(-n // tasks) * tasks)
         portion, m = _deal(query, queries, n), self._n_rows
         keys = np.unique(np.concatenate([portion * m + queries, portion[which] * m + neighbour]))
         starts = np.searchsorted(keys, np.arange(n + 1) * m)
         rows = np.split(keys % m, starts[1:-1])
         return _Gathering(self._staged.gather(rows), m, queries, portion, keys, starts)
-
-    def _count_portions(self, n_queries: int, n_pairs: int) -> int:
-        """Return the number of portions to divide the rows into.
-
-        The size of a portion is limited. If there are more portions than tasks, their number is a multiple of the
-        number of tasks, unless there are too few queries.
-        """
-        tasks = self._staged.tasks
-        size = min(self.portion_bytes, self._staged.portion_bytes)
-        fits = self._n_rows * self._row_bytes <= size  # the whole table fits into one portion
-        rows = 0 if fits else n_queries + n_pairs
-        n = max(-(-rows * self._row_bytes // size), min(tasks, -(-n_pairs // self.portion_pairs)))
-        return min(n_queries, n if n <= tasks else -(-n // tasks) * tasks)
 
 
 @dataclass(frozen=True)
@@ -137,14 +127,3 @@ def _deal(query: Array, queries: Array, n: int) -> Array:
     portion = np.empty(len(queries), np.int64)
     portion[np.argsort(first, kind="stable")] = np.arange(len(queries)) % n
     return portion
-
-
-def _split_by_query(query: Array, neighbour: Array, max_pairs: int) -> Iterator[tuple[Array, Array]]:
-    """Yield parts of about `max_pairs` pairs; all pairs of a query stay together."""
-    if len(query) <= max_pairs:
-        yield query, neighbour
-        return
-    queries, which = np.unique(query, return_inverse=True)
-    part = _deal(query, queries, -(-len(query) // max_pairs))[which]
-    for i in range(int(part.max()) + 1):
-        yield query[part == i], neighbour[part == i]

@@ -1,4 +1,4 @@
-"""Jobs: the computations that executors run over their blocks, and the merging of their answers.
+"""Jobs, the computations that executors run over their blocks, and the interface of a cluster, which runs them.
 
 A job cuts its result into numbered slices, such as ranges of features. Each task yields its answers as (slice number,
 arrays). The answers of all tasks for the same slice are merged in the order of the tasks, so that no number depends on
@@ -11,18 +11,26 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from scipy.sparse import issparse
 
 from belief.data.source import ArraySource
-from belief.engines.block import block_engine
-from belief.engines.block.describing import Describer
+from belief.engines.block import Describer, block_engine
 from belief.engines.block.threads import spans
 from belief.engines.records import flatten, restore, select_features
 from belief.engines.resources import Resources
-from belief.engines.spark.blocks import Matrix, RowBlock, take_features, take_rows, to_arrays, to_matrix
+from belief.engines.spark.blocks import (
+    BlockInfo,
+    Layout,
+    Matrix,
+    RowBlock,
+    take_features,
+    take_rows,
+    to_arrays,
+    to_matrix,
+)
 from belief.engines.spark.wire import pack, unpack
 from belief.method.arrays import Array
 from belief.method.difference import Difference
@@ -37,6 +45,7 @@ Answer = tuple[int, dict[str, Any]]  # slice number, arrays
 # the ids of the rows.
 LocatedPairs = Mapping[int, Sequence[tuple[int, Pairs]]]
 Merge = Callable[[Sequence[dict[str, Any]]], dict[str, Any]]
+Answers = dict[int, dict[str, Any]]  # the merged answers of a job, by slice
 SEEN = -1  # the slice number of the answer in which each task lists its blocks
 
 
@@ -311,7 +320,7 @@ def run_job(job: Job, blocks: Iterable[RowBlock], n_jobs: int) -> Iterator[tuple
     yield SEEN, pack({"seen": np.array(seen, np.int64)})
 
 
-def merge_answers(job: Job, answers: Iterable[tuple[int, int, Any]], n_blocks: int) -> dict[int, dict[str, Any]]:
+def merge_answers(job: Job, answers: Iterable[tuple[int, int, Any]], n_blocks: int) -> Answers:
     """Merge the answers of all tasks, given as (task, slice number, bytes); return one answer for each slice."""
     by_slice: dict[int, list[Any]] = defaultdict(list)
     for _, where, data in sorted(answers, key=lambda x: x[:2]):
@@ -338,3 +347,57 @@ def check_seen(answer: dict[str, Any] | None, n_blocks: int) -> None:
             f"The job read only {different} of {n_blocks} different blocks, because Spark computed the DataFrame again"
             " and got other rows. Stage to a folder (staging='/path'), or write the DataFrame to storage first."
         )
+
+
+# --- the interface of a cluster: executors.py implements it for Spark, tests/pool_cluster.py for a process pool ---
+
+
+class Blocks(Protocol):
+    """The interface of blocks of rows that a cluster holds."""
+
+    @property
+    def tasks(self) -> int:
+        """The number of tasks of a job."""
+
+    def run(self, job: Job, size: int, what: str) -> Answers:
+        """Run a job over all blocks. Return its answers, which are merged in the order of the tasks.
+
+        Parameters
+        ----------
+        size : approximate number of bytes that each task returns
+        what : description of the job for progress reports
+        """
+
+    def release(self) -> None:
+        """Free the memory or disk that the blocks use."""
+
+
+class StagedBlocks(Blocks, Protocol):
+    """The interface of the blocks that hold the whole table."""
+
+    portion_bytes: int  # the largest block that may be gathered
+
+    def fetch(self, ids: Array, features: Array | None = None) -> Sequence[RowBlock]:
+        """Return the rows with these sorted ids, in one or more pieces.
+
+        `features` are the features to return, in ascending order; None means all.
+        """
+
+    def gather(self, portions: Sequence[Array]) -> Blocks:
+        """Return new blocks; block i has the rows with the sorted ids portions[i]."""
+
+
+class Cluster(Protocol):
+    """The interface of executors that read the table and store it as blocks."""
+
+    def stage(self) -> Sequence[BlockInfo]:
+        """Divide the table into blocks, store them on the cluster, and return a description of each."""
+
+    def open(self, layout: Layout) -> StagedBlocks:
+        """Return the staged blocks. The layout contains the position of every row."""
+
+    def cancel(self) -> None:
+        """Stop the tasks that still run after an error."""
+
+    def release(self) -> None:
+        """Free the memory or disk that staging used."""

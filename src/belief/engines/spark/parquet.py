@@ -38,21 +38,18 @@ def is_bare_scan(df: Any, columns: Sequence[str]) -> bool:
         return False
     try:
         selected = df.selectExpr(*columns)  # a new plan, because the DataFrame may have been persisted since
-        return _reads_files(selected._jdf.queryExecution().optimizedPlan(), selected.columns)
+        plan = selected._jdf.queryExecution().optimizedPlan()
+        attributes = _attribute_ids(plan)
+        while _class_name(plan) in ROW_STEPS:
+            plan = plan.children().head()
+        if _class_name(plan) != "LogicalRelation" or _class_name(plan.relation()) != "HadoopFsRelation":
+            return False
+        files = plan.relation()
+        partition_columns = set(files.partitionSchema().fieldNames())
+        unchanged = attributes <= _attribute_ids(plan) and not partition_columns.intersection(selected.columns)
+        return unchanged and files.fileFormat().getClass().getName() == PARQUET and _can_open(files.location())
     except (Py4JError, AttributeError, OSError):  # plans of another Spark version, or files the driver cannot read
         return False
-
-
-def _reads_files(plan: Any, names: Sequence[str]) -> bool:
-    attributes = _attribute_ids(plan)
-    while _class_name(plan) in ROW_STEPS:
-        plan = plan.children().head()
-    if _class_name(plan) != "LogicalRelation" or _class_name(plan.relation()) != "HadoopFsRelation":
-        return False
-    files = plan.relation()
-    partition_columns = set(files.partitionSchema().fieldNames())
-    unchanged = attributes <= _attribute_ids(plan) and not partition_columns.intersection(names)
-    return unchanged and files.fileFormat().getClass().getName() == PARQUET and _can_open(files.location())
 
 
 def _class_name(node: Any) -> str:
@@ -105,23 +102,19 @@ class FileRows:
         path, file = "", None
         for batch in batches:
             label, rows = batch.column("label"), np.asarray(batch.column("row"))
-            for a, b, url in _split_by_file(batch.column("file")):
+            urls = batch.column("file").dictionary_encode()
+            codes = np.asarray(urls.indices)
+            edges = [0, *(np.flatnonzero(np.diff(codes)) + 1), len(codes)]
+            for a, b in pairwise(map(int, edges)):  # runs of rows from the same file
+                if a == b:
+                    continue
+                url = urls.dictionary[int(codes[a])].as_py()
                 if url != path:
                     path, file = url, _ParquetFile(to_path(url), self.names, self.types)
                 for columns in file.read(rows[a:b]):  # type: ignore[union-attr]
                     n = len(next(iter(columns.values())))
                     yield pa.record_batch([*columns.values(), label.slice(a, n)], [*columns, "label"])
                     a += n
-
-
-def _split_by_file(files: Any) -> Iterator[tuple[int, int, str]]:
-    """Yield (start, end, URL) for each run of rows from the same file."""
-    coded = files.dictionary_encode()
-    codes = np.asarray(coded.indices)
-    edges = [0, *(np.flatnonzero(np.diff(codes)) + 1), len(codes)]
-    for a, b in pairwise(edges):
-        if a < b:
-            yield int(a), int(b), coded.dictionary[int(codes[a])].as_py()
 
 
 class _ParquetFile:
@@ -131,7 +124,10 @@ class _ParquetFile:
         from pyarrow import parquet
 
         self._file = parquet.ParquetFile(path, memory_map=True, page_checksum_verification=True)
-        self._names, self._types = [_find_column(name, self._file.schema_arrow.names) for name in names], types
+        # the spelling of each name in the file, which may differ in case; None if the file has no such column
+        exact, lower = set(self._file.schema_arrow.names), {x.lower(): x for x in self._file.schema_arrow.names[::-1]}
+        self._names = [name if name in exact else lower.get(name.lower()) for name in names]
+        self._types = types
         about = self._file.metadata
         self._edges = np.cumsum([0] + [about.row_group(g).num_rows for g in range(about.num_row_groups)])
         self._first, self._size = 0, 0  # the current piece
@@ -168,12 +164,6 @@ class _ParquetFile:
             batch = next(self._pieces)
             self._first, self._size = self._first + self._size, len(batch)
             self._piece = _convert_batch(batch, self._names, self._types)
-
-
-def _find_column(name: str, columns: Sequence[str]) -> str | None:
-    """Return a column name in the spelling of a file, which may differ in case; None if the file has no such column."""
-    same = [x for x in columns if x == name] or [x for x in columns if x.lower() == name.lower()]
-    return same[0] if same else None
 
 
 def _convert_batch(batch: Any, names: Sequence[str | None], types: Sequence[Any]) -> dict[str, Any]:

@@ -54,17 +54,14 @@ def start_session(master: str | None) -> Any:
 
 
 def read_files(spark: Any, kind: str, files: Sequence[Path], columns: ColumnSelection) -> Any:
-    """Return Parquet, CSV or LIBSVM files as a DataFrame."""
+    """Return Parquet, CSV or LIBSVM files as a DataFrame, with names, types and missing values as without Spark."""
+    from pyspark.sql import functions
+
     paths = [str(file.absolute()) for file in files]
     if kind == "libsvm":
         return spark.read.format("libsvm").load(paths)
-    return spark.read.parquet(*paths) if kind == "parquet" else _read_csv(spark, paths, files, columns)
-
-
-def _read_csv(spark: Any, paths: list[str], files: Sequence[Path], columns: ColumnSelection) -> Any:
-    """Return CSV files as a DataFrame, with the same names, types and missing values as without Spark."""
-    from pyspark.sql import functions
-
+    if kind == "parquet":
+        return spark.read.parquet(*paths)
     discrete = columns.discrete_features
     names = [] if isinstance(discrete, str) else [name for name in discrete if isinstance(name, str)]
     schema = CsvFiles(files, columns, names).schema
@@ -90,14 +87,12 @@ def cancel_jobs(spark: Any, tag: str) -> None:
         return
     context.cancelJobsWithTag(tag)
     tracker, until = context._jsc.sc().statusTracker(), time.monotonic() + MAX_SECONDS_TO_CANCEL
-    while _has_running_tasks(tracker, tag) and time.monotonic() < until:
+    while time.monotonic() < until:
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForTag(tag)]
+        stages = [tracker.getStageInfo(stage) for job in jobs if job.isDefined() for stage in job.get().stageIds()]
+        if not any(stage.isDefined() and stage.get().numActiveTasks() > 0 for stage in stages):
+            return
         time.sleep(0.05)
-
-
-def _has_running_tasks(tracker: Any, tag: str) -> bool:
-    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForTag(tag)]
-    stages = [tracker.getStageInfo(stage) for job in jobs if job.isDefined() for stage in job.get().stageIds()]
-    return any(stage.isDefined() and stage.get().numActiveTasks() > 0 for stage in stages)
 
 
 # session id -> (number of stagings that run, settings before the first of them)

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
 from belief.data.labels import RowError
-from belief.engines.block.describing import Describer
+from belief.engines.block import Describer
 from belief.engines.records import flatten
 from belief.engines.resources import Resources
 from belief.engines.spark.blocks import BlockInfo, Matrix, to_arrays
@@ -69,20 +69,6 @@ class _Buffer:
         self.labels.append(labels)
         self.size += size
 
-    def merge_labels(self) -> tuple[Array, Array]:
-        """Return the distinct labels of the rows, sorted, and the index of each row's label among them."""
-        values = np.unique(np.concatenate([v for v, _ in self.labels]))
-        codes = np.concatenate([np.searchsorted(values, v).astype(np.int32)[c] for v, c in self.labels])
-        return values, codes
-
-    def pack(self, codes: Array) -> tuple[bytearray, Matrix]:
-        """Return the rows as the bytes of a block, and as a matrix, which is CSR if any part is sparse."""
-        if any(map(issparse, self.parts)):
-            X = csr_array(vstack([csr_array(part) for part in self.parts], format="csr"))
-            return pack({**to_arrays(X), "codes": codes}), X
-        data = pack({"codes": codes}, narrow(self.parts))
-        return data, unpack(data)["X"]
-
 
 class _Stager:
     """Divides the rows of one task into blocks, packs them, and summarises them.
@@ -120,8 +106,14 @@ class _Stager:
         buffer, self._buffer = self._buffer, _Buffer()
         if not buffer.parts:
             return
-        values, codes = buffer.merge_labels()
-        data, X = buffer.pack(codes)
+        values = np.unique(np.concatenate([v for v, _ in buffer.labels]))
+        codes = np.concatenate([np.searchsorted(values, v).astype(np.int32)[c] for v, c in buffer.labels])
+        if any(map(issparse, buffer.parts)):
+            X = csr_array(vstack([csr_array(part) for part in buffer.parts], format="csr"))
+            data = pack({**to_arrays(X), "codes": codes})
+        else:
+            data = pack({"codes": codes}, narrow(buffer.parts))
+            X = unpack(data)["X"]
         self._describe(X, values, codes)
         about = {
             "labels": values.tolist(),

@@ -1,7 +1,7 @@
-"""The base class of engines that compute joint sums as matrix products of collision rates.
+"""The base class of engines over rows with known targets. It draws samples and computes joint sums.
 
-The collision rates of a pair are computed from the dense values of a few columns. They are cached if there is room,
-because redundancy measures request the same ones repeatedly.
+Joint sums are matrix products of collision rates. The rates of a pair are computed from the dense values of a few
+columns. They are cached if there is room, because redundancy measures request the same ones repeatedly.
 """
 
 from __future__ import annotations
@@ -11,32 +11,78 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
 from belief.data.source import Located, as_slice
 from belief.engines.block.rates import Rates, cut_pairs
-from belief.engines.block.threads import RowEngine, Threads, spans
+from belief.engines.block.threads import ThreadedEngine, Threads, checksum, draw_sample, spans
 from belief.engines.resources import Resources
 from belief.kernels.shapes import reaches
 from belief.method.arrays import Array, unique_ids
+from belief.method.copies import select_representatives
 from belief.method.difference import Difference
 from belief.method.partials import Joint, Pairs
 from belief.method.redundancy.collisions import CollisionRates, Collisions, Watch, joint_sums, sum_powers
+from belief.method.sampling import Sample
+from belief.method.summary import can_count_groups
+from belief.method.targets import Target
 from belief.progress import COMPARING
 
 RATES_SHARE = 8  # cached collision rates use at most 1 / RATES_SHARE of the working memory
 
 
-class JointEngine(RowEngine):
-    """An engine that can read some columns of some rows as dense values."""
+class RowEngine(ThreadedEngine):
+    """An engine over rows with known targets, in memory or in memory-mapped files.
+
+    Parameters
+    ----------
+    source : the rows
+    targets : the target of each row as a number, such as the index of its class
+    counted : mask of the rows that may be sampled or found as neighbours; None: all rows
+    """
 
     def __init__(
-        self, n_features: int, targets: Array, discrete: Array, resources: Resources, pool: Threads | None = None,
+        self, source: Any, targets: Array, discrete: Array, resources: Resources, pool: Threads | None = None,
         counted: Array | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(n_features, targets, discrete, resources, pool, counted)
+        super().__init__(resources, pool)
+        self.source, self.n_features, self.m = source, source.n_features, len(targets)
+        self.targets, self.discrete, self.counted = targets, discrete, counted
         self._cached_rates: list[Rates] = []
+
+    def fingerprint(self) -> bytes:
+        return checksum([self.targets, self.discrete, *self._all_values()])
+
+    def _all_values(self) -> Iterator[Array]:
+        """Yield all values in a fixed order, as arrays."""
+        raise NotImplementedError
+
+    def identities(self) -> Array:
+        """Return a hash of each row; identical rows have the same hash."""
+        raise NotImplementedError
+
+    def merge_copies(self, seed: int) -> Target:
+        self.counted = select_representatives(self.identities(), self.targets, seed)
+        return self.target.counted(self.targets[self.counted])
+
+    def retarget(self, targets: Array, counted: Array | None) -> None:
+        self.targets, self.counted = targets, counted
+
+    def _count_groups(self) -> int:
+        """Return the number of classes for which the summary has separate sums.
+
+        It is 0 if the targets are unknown (-1) or the sums would take too much memory.
+        """
+        n = int(self.targets.max(initial=-1)) + 1 if self.targets.dtype.kind in "iu" else 0
+        return n if can_count_groups(n, self.n_features) else 0
+
+    def prefetch(self, batches: Sequence[Pairs]) -> None:
+        """Do nothing: all rows can be read at any time."""
+
+    def sample(self, quota: Array, seed: int) -> Sample:
+        return draw_sample(self.targets, self.counted, quota, seed)
 
     @property
     def kernels(self) -> ModuleType:
@@ -69,7 +115,12 @@ class JointEngine(RowEngine):
             self.report(done, total, COMPARING)
 
     def _joint(self, pairs: Pairs, difference: Difference, rates: Collisions, watched: Array, columns: Array) -> Joint:
-        cached, every = self._find_rates(pairs, difference, rates), np.union1d(watched, columns)
+        self._cached_rates = [x for x in self._cached_rates if x.pairs() is not None]
+        matching = [x for x in self._cached_rates if x.matches(pairs, difference, rates)]
+        if not matching:
+            matching = [Rates(pairs, difference, rates)]
+            self._cached_rates += matching
+        cached, every = matching[0], np.union1d(watched, columns)
         if self._cache_rates(cached, cached.missing(every)):
             read_lines, read_columns = cached.reader(watched), cached.reader(columns)
 
@@ -117,21 +168,9 @@ class JointEngine(RowEngine):
         X, rows, a = found
         return self.kernels.arrange(X[as_slice(rows), a : a + n])
 
-    def _find_rates(self, pairs: Pairs, difference: Difference, rates: Collisions) -> Rates:
-        """Return the cache for the collision rates of these pairs, which is empty if it is new.
-
-        Remove the caches of pairs that no longer exist.
-        """
-        self._cached_rates = [x for x in self._cached_rates if not x.is_stale]
-        matching = [x for x in self._cached_rates if x.matches(pairs, difference, rates)]
-        if not matching:
-            matching = [Rates(pairs, difference, rates)]
-            self._cached_rates += matching
-        return matching[0]
-
     def _cache_rates(self, cached: Rates, features: Array) -> bool:
         """Add the collision rates of these features to the cache; return False if there is no room for them."""
-        used = sum(x.nbytes for x in self._cached_rates)
+        used = sum(values.nbytes for x in self._cached_rates for values, _ in x.blocks)
         if used + 8 * math.prod(cached.shape_of(features)) > self.working_memory // RATES_SHARE:
             return False
         if not len(features):
