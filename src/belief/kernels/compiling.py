@@ -71,7 +71,6 @@ class _TolerantCache:
             self._cache.disable()
 
     def save_overload(self, *args: Any) -> None:
-        """Save the compiled code; warn if that is impossible."""
         try:
             self._cache.save_overload(*args)
         except Exception as error:

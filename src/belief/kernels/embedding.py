@@ -7,7 +7,6 @@ slice and the sum over the slices contribute to the rounding error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -65,15 +64,13 @@ class Embedding:
 
     def cut(self, width: int) -> list[Slice]:
         """Return all features in slices of at most `width` columns."""
-        return [self._slice(a, b) for a, b in self._cut(width)]
-
-    def _cut(self, width: int) -> Iterator[tuple[int, int]]:
-        upto = np.cumsum(np.maximum(self._widths, 1))
+        upto, out = np.cumsum(np.maximum(self._widths, 1)), []
         a, before = 0, 0
         while a < len(upto):
             b = max(a + 1, int(np.searchsorted(upto, before + width, side="right")))
-            yield a, b
+            out.append(self._slice(a, b))
             a, before = b, int(upto[b - 1])
+        return out
 
     def _slice(self, a: int, b: int) -> Slice:
         d, widths = self.difference, self._widths[a:b]
@@ -83,21 +80,16 @@ class Embedding:
         level, count = d.levels.value[lo:hi], d.levels.count[lo:hi].astype(float)
         group = np.repeat(np.arange(b - a), np.diff(first))
         share = count / np.bincount(group, count, b - a)[group] if len(count) else count
-        point, points = self._corners(first, share, d.discrete[a:b] & self._embedded[a:b])
-        geometry = Geometry(
-            d.mean[a:b], d.per_unit[a:b], d.spread[a:b], d.discrete[a:b], first, level, share, at, point, points
-        )
-        return Slice(a, b, int(widths.sum()), geometry, bool((~self._embedded[a:b]).any()))
-
-    def _corners(self, first: Array, share: Array, embedded: Array) -> tuple[Array, Array]:
-        """Return the position of each embedded feature's corners in an array of coordinates, and this array.
-
-        Each level of a feature is a corner of a simplex. The mean of the data is at zero.
-        """
-        point, parts, size = np.zeros(len(embedded), np.int64), [np.zeros(0)], 0
-        for j in np.flatnonzero(embedded & (np.diff(first) > 1)):
+        # The coordinates of each embedded feature's corners, and their position in an array of coordinates. Each level
+        # is a corner of a simplex. The mean of the data is at zero.
+        point, parts, size = np.zeros(b - a, np.int64), [np.zeros(0)], 0
+        for j in np.flatnonzero(d.discrete[a:b] & self._embedded[a:b] & (np.diff(first) > 1)):
             corners = simplex(int(first[j + 1] - first[j]))
             point[j] = size
             parts.append((corners - share[first[j] : first[j + 1]] @ corners).ravel())
             size += corners.size
-        return point, np.concatenate(parts)
+        points = np.concatenate(parts)
+        geometry = Geometry(
+            d.mean[a:b], d.per_unit[a:b], d.spread[a:b], d.discrete[a:b], first, level, share, at, point, points
+        )
+        return Slice(a, b, int(widths.sum()), geometry, bool((~self._embedded[a:b]).any()))

@@ -242,28 +242,13 @@ def lowest_bit(bits: Any) -> int:
 overload(lowest_bit)(lambda bits: lambda bits: _count_trailing_zeros(bits))  # type: ignore[call-arg]
 
 
-def emit_block_candidates(
-    n: Instructions,
-    b: Any,
-    rows: Any,
-    panel_bytes: Any,
-    queries: Any,
-    query_bytes: Any,
-    steps: Any,
-    row_terms: Any,
-    row_term_bytes: Any,
-    query_terms: Any,
-    shifts: Any,
-    limits: Any,
-    limit_bytes: Any,
-    groups: Any,
-    candidates: Any,
-    candidate_bytes: Any,
-) -> None:
+def emit_block_candidates(n: Instructions, b: Any, *arguments: Any) -> None:
     """Emit the code of `block_candidates` with an LLVM builder."""
+    block, (row_terms, row_term_bytes, query_terms, shifts) = arguments[:5], arguments[5:9]
+    limits, limit_bytes, groups, candidates, candidate_bytes = arguments[9:]
     ints, floats = ir.VectorType(_I32, n.lanes), ir.VectorType(_F32, n.lanes)
     at, load = partial(_offset, b), partial(_load, b)
-    sums = _emit_products(n, b, rows, panel_bytes, queries, query_bytes, steps)
+    sums = _emit_products(n, b, *block)
     scale, norm, error, reach = (
         [load(at(row_terms, row_term_bytes, i, 4 * n.lanes * p), floats) for p in range(n.panels)] for i in range(4)
     )

@@ -38,20 +38,15 @@ def _scale(mantissa: int, scale: int) -> tuple[float, bool]:
     m = float(mantissa)
     rest = float(mantissa - int(m))
     q = m * ten if scale >= 0 else m / ten
-    product, error = _multiply_exactly(m if scale >= 0 else q, ten)
+    # the product of `first` and `ten`, and its rounding error, by Dekker's method
+    first = m if scale >= 0 else q
+    product, high, ten_high = first * ten, first * 134217729.0, ten * 134217729.0  # 2**27 + 1: halves of 26 digits
+    high, ten_high = high - (high - first), ten_high - (ten_high - ten)
+    low, ten_low = first - high, ten - ten_high
+    error = ((high * ten_high - product) + high * ten_low + low * ten_high) + low * ten_low
     r = error + rest * ten if scale >= 0 else ((m - product) - error + rest) / ten
     error_bound = q * 2.0**-90
     return q + r, q + (r - error_bound) == q + (r + error_bound)
-
-
-@kernel()
-def _multiply_exactly(a: float, b: float) -> tuple[float, float]:
-    """Return a * b and its rounding error, by Dekker's method."""
-    p = a * b
-    a1, b1 = a * 134217729.0, b * 134217729.0  # 2**27 + 1: halves of 26 digits
-    a1, b1 = a1 - (a1 - a), b1 - (b1 - b)
-    a2, b2 = a - a1, b - b1
-    return p, ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2
 
 
 @kernel()

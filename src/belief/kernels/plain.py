@@ -136,23 +136,17 @@ def distances(Q: Array, R: Array, difference: Difference) -> Array:
     live = ~difference.constant
     numeric, nominal = np.flatnonzero(live & ~difference.discrete), np.flatnonzero(live & difference.discrete)
     per_unit, d2 = difference.per_unit[numeric], np.zeros((len(Q), len(R)))
-    for x, y, add in ((Q[:, numeric], R[:, numeric], _sum_squares), (Q[:, nominal], R[:, nominal], _count_unequal)):
+    for features in (numeric, nominal):
+        x, y = Q[:, features], R[:, features]
         step = max(1, DISTANCE_CELLS // max(y.size, 1))
         for a in range(0, len(Q) if x.shape[1] else 0, step):
-            d2[a : a + step] += add(x[a : a + step, None], y, per_unit)
+            if features is nominal:
+                d2[a : a + step] += np.count_nonzero(x[a : a + step, None] != y, axis=2)
+            else:
+                gap = x[a : a + step, None] - y
+                gap *= per_unit
+                d2[a : a + step] += np.einsum("qrf,qrf->qr", gap, gap)
     return d2
-
-
-def _sum_squares(x: Array, y: Array, per_unit: Array) -> Array:
-    """Return the sums of the squared differences of numeric features, in the units of the features."""
-    gap = x - y
-    gap *= per_unit
-    return np.einsum("qrf,qrf->qr", gap, gap)
-
-
-def _count_unequal(x: Array, y: Array, _: Array) -> Array:
-    """Return the number of nominal features in which two rows differ."""
-    return np.count_nonzero(x != y, axis=2)
 
 
 def _distances_missing(Q: Array, R: Array, difference: Difference) -> Array:
@@ -165,17 +159,11 @@ def _distances_missing(Q: Array, R: Array, difference: Difference) -> Array:
         (np.not_equal if difference.discrete[j] else np.subtract)(x, y, out=cost, casting="unsafe")
         cost *= per_unit[j]
         cost *= cost
-        levels = (z[first[j] : first[j + 1]] for z in (difference.levels.value, difference.levels.count))
-        _set_expected(cost, x, y, j, difference, *levels)
+        levels = tuple(z[first[j] : first[j + 1]] for z in (difference.levels.value, difference.levels.count))
+        cost[:, np.flatnonzero(np.isnan(y))] = _expect(x, j, difference, *levels)
+        cost[np.flatnonzero(np.isnan(x))] = _expect(y, j, difference, *levels)
         d2 += cost
     return d2
-
-
-def _set_expected(cost: Array, x: Array, y: Array, j: int, difference: Difference, level: Array, count: Array) -> None:
-    """Replace `cost`, the Δ² of feature j, by its expected value for pairs in which a value is missing."""
-    no_x, no_y = np.flatnonzero(np.isnan(x)), np.flatnonzero(np.isnan(y))
-    cost[:, no_y] = _expect(x, j, difference, level, count)
-    cost[no_x] = _expect(y, j, difference, level, count)
 
 
 def _expect(x: Array, j: int, difference: Difference, level: Array, count: Array) -> Array:
@@ -242,18 +230,6 @@ def _rates(d: Array, present: Array, slope: Array, reach: Array) -> Array:
     return rates
 
 
-def _complements(d: Array, slope: Array, reach: Array, out: Array) -> None:
-    """Compute e = 1 - cr for each difference in d, and write it to `out`.
-
-    e is computed without the collision rate cr, because the subtraction would lose digits. It is 0 if a value is
-    missing, because d is 0.
-    """
-    beyond = np.greater(d, reach, out=np.empty_like(d), casting="unsafe")
-    np.multiply(d, slope, out=out)
-    np.maximum(out, beyond, out=out)  # 1 or more beyond the reach, and less within it
-    np.minimum(out, 1.0, out=out)
-
-
 def tally(
     Xq: Array,
     queries: Array,
@@ -267,7 +243,11 @@ def tally(
     sums: Sums,
 ) -> None:
     """Add |a - b| of pairs of rows to `sums`: totals by kind of pair, and the products for the spread over queries."""
-    for part in _cut_between_queries(queries, len(r.reach)):
+    # parts whose differences fit into the CPU cache, and that do not divide the pairs of a query
+    starts = np.flatnonzero(is_first_of_run(queries))
+    firsts = starts[np.r_[True, np.diff(starts * len(r.reach) // TALLY_CELLS) > 0]] if len(starts) else starts
+    for a, b in pairwise([*firsts.tolist(), len(queries)]):
+        part = slice(a, b)
         d, present = _differences(Xq, queries[part], aq, Xr, rows[part], ar, r, len(sums.absent) > 0)
         share = weight[part] if len(weight) else np.ones(len(d))
         if len(sums.rates):
@@ -280,15 +260,6 @@ def tally(
             _add_by_query(queries[part], kind[part], d, present, share, sums)
 
 
-def _cut_between_queries(queries: Array, n_features: int) -> list[slice]:
-    """Cut the pairs into parts whose differences fit into the CPU cache, without dividing the pairs of a query."""
-    if len(queries) * n_features <= TALLY_CELLS:
-        return [slice(0, len(queries))]
-    starts = np.flatnonzero(is_first_of_run(queries))
-    firsts = starts[np.r_[True, np.diff(starts * n_features // TALLY_CELLS) > 0]] if len(starts) else starts
-    return [slice(int(a), int(b)) for a, b in pairwise([*firsts, len(queries)])]
-
-
 def _add_by_kind(out: Array, kind: Array, values: Array, share: Array | float = 1.0) -> None:
     """Add the values of each pair to `out`: a share of them to line `kind`, and the rest to line `kind` + 1."""
     lines = np.arange(len(out))[:, None]
@@ -297,52 +268,29 @@ def _add_by_kind(out: Array, kind: Array, values: Array, share: Array | float = 
 
 def _add_by_query(queries: Array, kind: Array, d: Array, present: Array, share: Array, s: Sums) -> None:
     """Sum over the misses and hits of each query, and add these sums and their products to the totals."""
-    starts = np.flatnonzero(is_first_of_run(queries))
-    sides = _Sides(np.where(kind & 1, 0.0, share), starts)
-    a, b = sides.sums(d)
-    t, u = sides.sums(present) if len(s.absent) else sides.counts(len(d))
+    starts, miss = np.flatnonzero(is_first_of_run(queries)), np.where(kind & 1, 0.0, share)
+    # consecutive pairs of a query with the same share form a run, which is summed at once
+    is_new = is_first_of_run(miss)
+    is_new[starts] = True
+    runs = np.flatnonzero(is_new)
+    miss, first = miss[runs, None], np.searchsorted(runs, starts)
+    is_usual = len(runs) == 2 * len(first) and (np.diff(first) == 2).all()
+
+    def add_sides(total: Array) -> tuple[Array, Array]:
+        """Return the sums over the misses and over the hits of each query, from the sums over each run."""
+        of_misses = total * miss
+        sides = of_misses, total - of_misses
+        return tuple(x[0::2] + x[1::2] if is_usual else np.add.reduceat(x, first) for x in sides)
+
+    a, b = add_sides(np.add.reduceat(d, runs, dtype=float))
+    lengths = np.add.reduceat(present, runs, dtype=float) if len(s.absent) else run_lengths(runs, len(d))[:, None]
+    t, u = add_sides(lengths)
     own = (kind[starts] // 2 == np.arange(s.spread.shape[1])[:, None]).astype(float)
     s.total[0::2] += own @ a
     s.total[1::2] += own @ b
     products, counts = query_statistics(a, b, t, u, len(s.spread) > 2, np)
     for out, values in zip([*s.spread, *s.queries], [*products, *counts[: len(s.queries)]], strict=True):
         out += own @ values
-
-
-class _Sides:
-    """Sums over the misses and over the hits of each query.
-
-    Consecutive pairs of a query form a run if their values of `miss` are equal. Values are first summed over each run.
-
-    Parameters
-    ----------
-    miss : the share of each pair that is a miss; the rest is a hit
-    starts : the first pair of each query
-    """
-
-    def __init__(self, miss: Array, starts: Array) -> None:
-        new = is_first_of_run(miss)
-        new[starts] = True
-        self.runs = np.flatnonzero(new)
-        self.miss, self.first = miss[self.runs, None], np.searchsorted(self.runs, starts)
-
-    def sums(self, values: Array) -> tuple[Array, Array]:
-        """Return the sums of `values` over the misses of each query, and over its hits."""
-        return self._split(np.add.reduceat(values, self.runs, dtype=float))
-
-    def counts(self, n: int) -> tuple[Array, Array]:
-        """Return the number of misses and the number of hits of each query; `n` is the number of pairs."""
-        return self._split(run_lengths(self.runs, n)[:, None])
-
-    def _split(self, total: Array) -> tuple[Array, Array]:
-        miss = total * self.miss
-        return self._add_runs(miss), self._add_runs(total - miss)
-
-    def _add_runs(self, x: Array) -> Array:
-        """Return the sum of each query, given the sums of its runs."""
-        if len(x) == 2 * len(self.first) and (np.diff(self.first) == 2).all():  # the usual case
-            return x[0::2] + x[1::2]
-        return np.add.reduceat(x, self.first)
 
 
 def arrange(X: Array) -> Array:
@@ -358,9 +306,11 @@ def collisions(
     The arrays have the same shapes as there.
     """
     d, present = _differences(X, queries, 0, X, rows, 0, r, len(P) > 0)
-    if by_rate:
-        values = np.empty_like(d)
-        _complements(d, r.slope, r.reach, values)
+    if by_rate:  # e is computed without cr, because the subtraction would lose digits; 0 if a value is missing
+        beyond = np.greater(d, r.reach, out=np.empty_like(d), casting="unsafe")
+        values = d * r.slope
+        np.maximum(values, beyond, out=values)  # 1 or more beyond the reach, and less within it
+        np.minimum(values, 1.0, out=values)
     else:
         values = _rates(d, present, r.slope, r.reach)
     part = slice(first, first + len(d))

@@ -245,11 +245,8 @@ def find_nearest(
     rows : array of int32 of shape (queries, classes, size)
         The output: the nearest rows, in no particular order.
     """
-    m, candidates, found = (
-        D.shape[1],
-        np.empty(D.shape[1] + 1, np.int32),
-        np.empty(rows.shape[2] + MAX_SURPLUS, np.float32),
-    )
+    m, candidates = D.shape[1], np.empty(D.shape[1] + 1, np.int32)
+    found = np.empty(rows.shape[2] + MAX_SURPLUS, np.float32)
     least = np.empty(max(128, GROUPS_PER_ROW * rows.shape[2]), np.float32)
     if kind is None:
         for q in range(len(queries)):

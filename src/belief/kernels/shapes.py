@@ -56,10 +56,7 @@ def cut_between_queries(pairs: Pairs, part_size: int) -> list[slice]:
 
 
 def _power_of_ten(n: int) -> float:
-    """Return 10^n, computed by repeated squaring.
-
-    Every bit is the same as in compiled code, even above 10^22.
-    """
+    """Return 10^n by repeated squaring, with the same bits as in compiled code, even above 10^22."""
     out, base = 1.0, 10.0
     while n:
         out, base, n = (out * base if n & 1 else out), base * base, n >> 1

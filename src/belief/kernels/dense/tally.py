@@ -57,15 +57,6 @@ def _end_of_query(queries: Array, p: int) -> int:
     return end
 
 
-@kernel()
-def _end_of_group(queries: Array, kind: Array, p: int) -> int:
-    """Return the index after the last pair with the same query and the same group (kind // 2) as pair p."""
-    end = p + 1
-    while end < len(queries) and queries[end] == queries[p] and kind[end] // 2 == kind[p] // 2:
-        end += 1
-    return end
-
-
 @kernel(fastmath=FAST)
 def _plain(
     Xq: Array, queries: Array, aq: int, Xr: Array, rows: Array, ar: int, kind: Array, r: Reach, mixed: bool, s: Sums
@@ -74,7 +65,9 @@ def _plain(
     sides, pairs = np.empty((2, n)), np.empty(2)
     p = 0
     while p < len(kind):
-        end, g = _end_of_group(queries, kind, p), kind[p] // 2
+        end, g = p + 1, kind[p] // 2
+        while end < len(kind) and queries[end] == queries[p] and kind[end] // 2 == g:
+            end += 1
         x = Xq[queries[p], aq : aq + n]
         sides[:] = 0.0
         pairs[:] = 0.0

@@ -93,7 +93,7 @@ class Space:
     plain: Tensor  # indices of the continuous features
     corners: tuple[Corners, ...]  # one for each discrete feature that varies
     missing: bool
-    scale: float  # a power of two
+    scale: float  # coordinates are divided by this power of two to avoid overflow
     shared: int  # number of features whose levels share corners
     columns: int  # number of columns of the points, including padding
 
@@ -107,6 +107,9 @@ class Space:
         cut = [(j, slice(first[j], first[j + 1])) for j in live]
         corners = tuple(Corners.from_levels(j, d.levels.value[x], d.levels.count[x], device) for j, x in cut)
         columns = int((~d.discrete).sum()) + sum(x.corner.shape[1] for x in corners)
+        # the root mean square of the coordinates, rounded to a power of two, because division by it is then exact
+        mean = float(d.spread.mean())
+        scale = float(2.0 ** round(math.log2(mean) / 2)) if mean > 0 else 1.0
         return cls(
             to_device(d.mean),
             to_device(d.per_unit),
@@ -115,7 +118,7 @@ class Space:
             to_device(np.flatnonzero(~d.discrete)),
             corners,
             d.missing,
-            scale_of(d.spread),
+            scale,
             sum(len(x.level) > MOST_LEVELS for x in corners),
             max(-(-columns // STEP) * STEP, STEP),
         )
@@ -127,15 +130,6 @@ class Space:
     @property
     def mixed(self) -> bool:
         return len(self.plain) < self.n_features
-
-
-def scale_of(spread: Array) -> float:
-    """Return the root mean square of the coordinates, rounded to a power of two.
-
-    Coordinates are divided by it to avoid overflow; division by a power of two is exact.
-    """
-    mean = float(spread.mean())
-    return float(2.0 ** round(math.log2(mean) / 2)) if mean > 0 else 1.0
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from belief.kernels import shapes
 from belief.kernels.gpu.loading import load_triton_kernels
-from belief.kernels.gpu.points import Corners, Space
+from belief.kernels.gpu.points import Space
 from belief.method.partials import Neighbours
 
 LAST_KEY = 2**63 - 1  # the key of an empty entry
@@ -31,16 +31,12 @@ def distances(a: Tensor, b: Tensor, space: Space) -> Tensor:
     d = torch.where(lost_x & lost_y, 0.0, (filled_x - filled_y) * space.per_unit)
     cost = d * d + (lost_x.double() + lost_y.double()) * space.spread
     cost = torch.where(space.discrete, (x != y) * space.per_unit, cost)
-    for c in space.corners:
-        _set_expected(cost[:, c.feature], x[:, c.feature], y[:, c.feature], c, space.spread[c.feature])
+    for c in space.corners:  # the expected Δ² of a discrete feature if a value is missing
+        j = c.feature
+        no_x, no_y = lost_x[:, j], lost_y[:, j]
+        one = 1.0 - c.share[c.place(torch.where(no_x, y[:, j], x[:, j]))]
+        cost[:, j] = torch.where(no_x & no_y, 2.0 * space.spread[j], torch.where(no_x | no_y, one, cost[:, j]))
     return cost.sum(1)
-
-
-def _set_expected(cost: Tensor, x: Tensor, y: Tensor, c: Corners, spread: Tensor) -> None:
-    """Replace `cost`, the Δ² of a discrete feature, by its expected value for pairs with a missing value."""
-    lost_x, lost_y = x.isnan(), y.isnan()
-    one = 1.0 - c.share[c.place(torch.where(lost_x, y, x))]
-    cost.copy_(torch.where(lost_x & lost_y, 2.0 * spread, torch.where(lost_x | lost_y, one, cost)))
 
 
 def round9(x: Tensor) -> Tensor:
@@ -53,22 +49,16 @@ def tie_keys(seed_key: int, rows: Tensor) -> Tensor:
 
     `seed_key` is the hash of the seed and the stream.
     """
-    return _splitmix64(rows ^ _signed(seed_key)) ^ _signed(2**63)
+    # belief.method.sampling.splitmix64, for int64, because torch has few operations for uint64. Shifts of int64 copy
+    # the sign bit, so the copies are masked out.
+    z = (rows ^ _signed(seed_key)) + _signed(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> 30 & 2**34 - 1)) * _signed(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> 27 & 2**37 - 1)) * _signed(0x94D049BB133111EB)
+    return z ^ (z >> 31 & 2**33 - 1) ^ _signed(2**63)
 
 
 def _signed(x: int) -> int:
     return x - 2**64 if x >= 2**63 else x
-
-
-def _splitmix64(z: Tensor) -> Tensor:
-    """Return `belief.method.sampling.splitmix64` of int64 numbers.
-
-    Torch has few operations for uint64. Shifts of int64 copy the sign bit, so the copies are masked out.
-    """
-    z = z + _signed(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> 30 & 2**34 - 1)) * _signed(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> 27 & 2**37 - 1)) * _signed(0x94D049BB133111EB)
-    return z ^ (z >> 31 & 2**33 - 1)
 
 
 @dataclass(frozen=True)
@@ -106,11 +96,9 @@ class Best:
         return self.d2[:, :, -1]
 
     def at(self, queries: Tensor | slice) -> Best:
-        """Return the lists of these queries."""
         return Best(self.d2[:, queries], self.key[:, queries], self.row[:, queries])
 
     def replace(self, queries: Tensor, other: Best) -> None:
-        """Replace the lists of these queries in place."""
         self.d2[:, queries], self.key[:, queries], self.row[:, queries] = other.d2, other.key, other.row
 
 

@@ -75,7 +75,8 @@ class Chunk:
         absent, chosen = chosen < 0, chosen.clamp(min=0)
         points = embed(values, chosen, space)
         group = torch.repeat_interleave(torch.arange(len(size), dtype=torch.int32), torch.tensor(tiles))
-        low = round_down(points.low).clamp_(min=-3e38).masked_fill_(absent, torch.nan)
+        low = torch.nextafter(points.low.float(), torch.tensor(-torch.inf, device=device))  # rounded down
+        low = low.clamp_(min=-3e38).masked_fill_(absent, torch.nan)
         ids = chosen + first_id
         return cls(
             points.point,
@@ -121,7 +122,6 @@ def _bits(x: Tensor) -> Tensor:
 
 
 def _hashes(values: Tensor, rows: Tensor) -> Tensor:
-    """Return a 64-bit hash of the bits of each row."""
     factors = tie_keys(0, torch.arange(values.shape[1], device=values.device)) | 1
     parts = rows.split(max(1, MAX_TEMPORARY // values.shape[1]))
     return torch.cat([((_bits(values[x]).long() ^ (_bits(values[x]) >> 15)) * factors).sum(1) for x in parts])
@@ -130,11 +130,6 @@ def _hashes(values: Tensor, rows: Tensor) -> Tensor:
 def round_up(x: Tensor) -> Tensor:
     """Return a float32 number that is not below x."""
     return torch.nextafter(x.float(), torch.tensor(torch.inf, device=x.device))
-
-
-def round_down(x: Tensor) -> Tensor:
-    """Return a float32 number that is not above x."""
-    return torch.nextafter(x.float(), torch.tensor(-torch.inf, device=x.device))
 
 
 # --- thresholds ---
@@ -187,11 +182,6 @@ class Candidates:
 
     count: Tensor  # (groups, queries) int32: the number of candidates, stored or not
     place: Tensor  # (groups, queries, capacity) int32
-
-    @property
-    def overflowed(self) -> Tensor:
-        """The queries with candidates that were not stored."""
-        return torch.nonzero((self.count > self.place.shape[2]).any(0))[:, 0]
 
 
 def scan(queries: Queries, chunk: Chunk, tau: Tensor, capacity: int) -> Candidates:

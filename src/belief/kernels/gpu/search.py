@@ -8,8 +8,6 @@ the first chunks are small and later ones larger. The same functions also run on
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
 from torch import Tensor
 
@@ -40,33 +38,24 @@ def _compare(queries: Queries, chunk: Chunk, best: Best, space: Space, capacity:
     half = estimate_bounds(queries, chunk, best, space)
     candidates = scan(queries, chunk, compute_thresholds(queries, half, space), capacity)
     found = merge(best, *verify(queries, chunk, candidates, space))
-    again = candidates.overflowed
+    again = torch.nonzero((candidates.count > candidates.place.shape[2]).any(0))[:, 0]
     if not len(again):
         return found
     half = torch.minimum(half, found.farthest / 2)[:, again]
     few, chunk = queries.at(again), chunk.without_copies(best.size)
     need = scan(few, chunk, compute_thresholds(few, half, space), 0).count.amax(0)
     order = torch.argsort(need)  # so that the lists of a part have similar lengths
-    for part in _parts(need[order], len(chunk.size)):
+    needs, b = need[order].tolist(), 0
+    while b < len(needs):  # parts whose candidates fit into a temporary array
+        a, b = b, b + 1
+        while b < len(needs) and len(chunk.size) * (b + 1 - a) * needs[b] <= MAX_TEMPORARY:
+            b += 1
+        part = slice(a, b)
         mine, some = again[order[part]], few.at(order[part])
-        room = STEP * (int(need[order[part]].max()) // STEP + 1)
+        room = STEP * (needs[b - 1] // STEP + 1)
         candidates = scan(some, chunk, compute_thresholds(some, half[:, order[part]], space), room)
         found.replace(mine, merge(best.at(mine), *verify(some, chunk, candidates, space)))
     return found
-
-
-def _parts(need: Tensor, groups: int) -> Iterator[slice]:
-    """Divide queries into parts; the candidates of the queries of a part fit into a temporary array.
-
-    `need` has the number of candidates of each query, in ascending order.
-    """
-    needs, a = need.tolist(), 0
-    while a < len(needs):
-        b = a + 1
-        while b < len(needs) and groups * (b + 1 - a) * needs[b] <= MAX_TEMPORARY:
-            b += 1
-        yield slice(a, b)
-        a = b
 
 
 def verify(queries: Queries, chunk: Chunk, candidates: Candidates, space: Space) -> tuple[Tensor, Tensor, Tensor]:
@@ -76,24 +65,18 @@ def verify(queries: Queries, chunk: Chunk, candidates: Candidates, space: Space)
     if not room:
         return torch.zeros(place.shape, dtype=torch.float64, device=place.device), place.long(), place.long()
     kernels = load_triton_kernels(place.device)
+    is_stored = torch.arange(room, device=place.device) < candidates.count[:, :, None]
     if kernels is not None and not space.missing:
         d2 = kernels.pair_distances(
             queries.values, chunk.values, chunk.source, candidates.count, candidates.place, room, space
         )
     else:
-        d2 = _verify(queries, chunk, candidates.count, place, space)
-    is_stored = torch.arange(room, device=place.device) < candidates.count[:, :, None]
+        d2 = torch.full(place.shape, torch.inf, dtype=torch.float64, device=place.device)
+        g, q, i = torch.nonzero(is_stored, as_tuple=True)
+        for part in torch.arange(len(g), device=g.device).split(max(1, MAX_TEMPORARY // space.n_features)):
+            rows = chunk.values[chunk.source[place[g[part], q[part], i[part]].long()]]
+            d2[g[part], q[part], i[part]] = distances(queries.values[q[part]], rows, space)
     place = torch.where(is_stored, place, 0).long()
     row, key = chunk.row[place], chunk.key[place]
     d2 = torch.where(row == queries.row[:, None], torch.inf, round9(d2))
     return d2, key, row
-
-
-def _verify(queries: Queries, chunk: Chunk, count: Tensor, place: Tensor, space: Space) -> Tensor:
-    d2 = torch.full(place.shape, torch.inf, dtype=torch.float64, device=place.device)
-    is_stored = torch.arange(place.shape[2], device=place.device) < count[:, :, None]
-    g, q, i = torch.nonzero(is_stored, as_tuple=True)
-    for part in torch.arange(len(g), device=g.device).split(max(1, MAX_TEMPORARY // space.n_features)):
-        rows = chunk.values[chunk.source[place[g[part], q[part], i[part]].long()]]
-        d2[g[part], q[part], i[part]] = distances(queries.values[q[part]], rows, space)
-    return d2

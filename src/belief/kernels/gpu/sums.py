@@ -29,14 +29,31 @@ from belief.method.summary import Levels, Summary
 def summarise(values: Tensor, group: Tensor, n_groups: int, discrete: Array) -> Summary:
     """Return the summary of some rows, with sums by group. `discrete` are the indices of the discrete features."""
     present = ~values.isnan() if bool(values.isnan().any()) else None
-    minimum, maximum = _find_range(values, present)
-    count, shift, y = _shift(values.double(), present, minimum.double())
-    deviation = y - shift if present is None else (y - shift).masked_fill_(~present, 0.0)
+    if present is None:
+        minimum, maximum = torch.aminmax(values, dim=0)
+        y = values.double() - minimum.double()  # x - origin; 0 if a value is missing
+        count, shift = torch.full_like(minimum.double(), len(values)), y.mean(0)
+        deviation = y - shift
+        by_group = torch.bincount(group, minlength=n_groups)[:n_groups, None].double().expand(n_groups, y.shape[1])
+    else:
+        minimum = values.masked_fill(~present, torch.inf).amin(0)
+        maximum = values.masked_fill(~present, -torch.inf).amax(0)
+        y = (values.double() - minimum.double()).masked_fill_(~present, 0.0)
+        count = present.sum(0).double()
+        shift = y.sum(0) / count.clamp(min=1)
+        deviation = (y - shift).masked_fill_(~present, 0.0)
+        by_group = sum_by_kind(present.double(), group, n_groups)
     between = ((values > minimum) & (values < maximum)).any(0)
     limits = (torch.where(count > 0, x.double(), torch.nan) for x in (minimum, maximum))
     lines = [count, shift, deviation.square().sum(0), *limits, (values != 0).sum(0).double()]
     count, shift, m2, minimum, maximum, nonzero = torch.stack(lines).cpu().numpy()
-    group_count, group_sum = _sum_groups(y, present, group, n_groups)
+    levels, n_lines = [Levels.zero()], max(n_groups, 1)
+    for j in discrete.tolist():
+        is_known = ~values[:, j].isnan()
+        value, which = torch.unique(values[is_known, j], return_inverse=True)
+        cells = torch.bincount(which * n_lines + group[is_known], minlength=len(value) * n_lines)
+        table, value = (x.cpu().numpy() for x in (cells.reshape(-1, n_lines), value.double()))
+        levels.append(Levels(np.full(len(value), j), value, table.sum(axis=1), table[:, :n_groups]))
     return replace(
         Summary.zero(values.shape[1]),
         m=len(values),
@@ -47,53 +64,11 @@ def summarise(values: Tensor, group: Tensor, n_groups: int, discrete: Array) -> 
         maximum=maximum,
         nonzero=nonzero,
         between=between.cpu().numpy(),
-        levels=find_levels(values, group, n_groups, discrete),
-        group_count=group_count,
-        group_sum=group_sum,
+        levels=Levels.concat(levels),
+        group_count=by_group.cpu().numpy(),
+        group_sum=sum_by_kind(y, group, n_groups).cpu().numpy(),
         origin=minimum,
     )
-
-
-def _shift(x: Tensor, present: Tensor | None, origin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the number of present values of each column, the mean of x - origin, and x - origin.
-
-    x - origin is 0 if a value is missing.
-    """
-    y = x - origin
-    if present is None:
-        return torch.full_like(origin, len(x)), y.mean(0), y
-    count, y = present.sum(0).double(), y.masked_fill_(~present, 0.0)
-    return count, y.sum(0) / count.clamp(min=1), y
-
-
-def _find_range(values: Tensor, present: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Return the smallest and the largest value of each column."""
-    if present is None:
-        minimum, maximum = torch.aminmax(values, dim=0)
-        return minimum, maximum
-    return values.masked_fill(~present, torch.inf).amin(0), values.masked_fill(~present, -torch.inf).amax(0)
-
-
-def _sum_groups(y: Tensor, present: Tensor | None, group: Tensor, n: int) -> tuple[Array, Array]:
-    """Return the number of present values of each group and column, and the sums of y (0 for missing values)."""
-    if present is None:
-        count = torch.bincount(group, minlength=n)[:n, None].double().expand(n, y.shape[1])
-    else:
-        count = sum_by_kind(present.double(), group, n)
-    return count.cpu().numpy(), sum_by_kind(y, group, n).cpu().numpy()
-
-
-def find_levels(values: Tensor, group: Tensor, n_groups: int, features: Array) -> Levels:
-    """Return the distinct values of these features, and how often each occurs in all rows and in each group."""
-    parts, lines = [Levels.zero()], max(n_groups, 1)
-    for j in features.tolist():
-        present = ~values[:, j].isnan()
-        value, which = torch.unique(values[present, j], return_inverse=True)
-        cells = torch.bincount(which * lines + group[present], minlength=len(value) * lines)
-        table = cells.reshape(-1, lines).cpu().numpy()
-        value = value.double().cpu().numpy()
-        parts.append(Levels(np.full(len(value), j), value, table.sum(axis=1), table[:, :n_groups]))
-    return Levels.concat(parts)
 
 
 # --- pairs ---
@@ -107,11 +82,6 @@ class Located:
     query: Tensor
     neighbour: Tensor
     pairs: Pairs
-
-    @classmethod
-    def from_pairs(cls, values: Tensor, pairs: Pairs, query: Array, neighbour: Array) -> Self:
-        at, to = (torch.tensor(x, device=values.device) for x in (query, neighbour))
-        return cls(values, at, to, pairs)
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -169,22 +139,9 @@ def compute_complements(d: Tensor, reach: Reach) -> Tensor:
 
 def tally(located: Located, difference: Difference, rates: Collisions | None) -> dict[str, Array]:
     """Return the sums of differences over the pairs, as a dictionary of the fields of `belief.kernels.shapes.Sums`."""
-    reach = Reach.from_difference(difference, rates.kappa if rates else 1.0, slice(None), located.values.device)
-    sums = _allocate(located.pairs, difference, rates, located.values.device)
-    for part in located.parts(difference.n_features):
-        d = compute_differences(part, reach)
-        if rates is not None:
-            sums["rates"] += compute_rates(d, reach).sum(0)
-        lost = d.isnan() if difference.missing else None
-        _add(sums, part.pairs, d if lost is None else d.masked_fill_(lost, 0.0), lost)
-    return {name: x.cpu().numpy() for name, x in sums.items()}
-
-
-def _allocate(
-    pairs: Pairs, difference: Difference, rates: Collisions | None, device: torch.device
-) -> dict[str, Tensor]:
-    F, kinds, missing = difference.n_features, pairs.n_kinds, difference.missing
-    lines, query_lines, n_groups = pairs.spread_shape
+    device, F, missing = located.values.device, difference.n_features, difference.missing
+    reach = Reach.from_difference(difference, rates.kappa if rates else 1.0, slice(None), device)
+    kinds, (lines, query_lines, n_groups) = located.pairs.n_kinds, located.pairs.spread_shape
     shapes = {
         "total": (kinds, F),
         "absent": (kinds if missing else 0, F),
@@ -192,11 +149,17 @@ def _allocate(
         "spread": (lines, n_groups, F),
         "queries": (query_lines if missing else 0, n_groups, F),
     }
-    return {name: torch.zeros(shape, dtype=torch.float64, device=device) for name, shape in shapes.items()}
+    sums = {name: torch.zeros(shape, dtype=torch.float64, device=device) for name, shape in shapes.items()}
+    for part in located.parts(F):
+        d = compute_differences(part, reach)
+        if rates is not None:
+            sums["rates"] += compute_rates(d, reach).sum(0)
+        lost = d.isnan() if missing else None
+        _add(sums, part.pairs, d if lost is None else d.masked_fill_(lost, 0.0), lost)
+    return {name: x.cpu().numpy() for name, x in sums.items()}
 
 
 def _add(sums: dict[str, Tensor], pairs: Pairs, d: Tensor, lost: Tensor | None) -> None:
-    """Add the differences of some pairs to the sums."""
     kind = torch.tensor(pairs.kind, device=d.device)
     if pairs.coupled:
         _add_by_query(sums, pairs, kind, d, lost)
