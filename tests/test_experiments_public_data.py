@@ -54,7 +54,7 @@ def test_load_mixed_columns(data_home):
     assert np.flatnonzero(data.discrete).tolist() == [1, 2, 3, 6, 11, 20, 21]
     assert [str(t) for t in data.X.schema.types[:5]] == ["double", "string", "string", "string", "double"]
     assert set(data.y) == {"negative", "positive"}
-    with pytest.warns(UserWarning, match="copies of the sampled row"):  # the same connection, again and again
+    with pytest.warns(UserWarning, match="rows are copies of another row"):  # the same connection, again and again
         assert len(belief.select(data.X, data.y, 5, discrete_features=data.discrete, random_state=0).selected) == 5
 
 

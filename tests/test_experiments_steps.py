@@ -60,7 +60,7 @@ def test_what_the_page_says_of_the_steps(it):
     assert f"change it by {gain():+.3f} ±" in words
     assert f"by {gain(10):+.3f} with 10 features and by {gain(50):+.3f} with 50." in words
     *_, agreement, significance, _ = it["steps"].STEPS
-    assert f"gain most on public data: {gain(None, None, agreement, significance):+.3f} ±" in words
+    assert f"the largest gain on public data: {gain(None, None, agreement, significance):+.3f} ±" in words
     madelon = (gain(n, "Madelon", agreement, significance) for n in (10, 50))
     assert "F1 on Madelon rises by {:.3f} with 10 features and by {:.3f} with 50.".format(*madelon) in words
 
