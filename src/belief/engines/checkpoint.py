@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 from zipfile import BadZipFile
@@ -147,15 +148,15 @@ class Checkpoint(Storage):
             raise ValueError(f"checkpoint {self.folder}: {name} cannot be removed ({error.strerror}).") from None
 
     def save(self, name: str, **arrays: Any) -> None:
-        def write(file: BinaryIO) -> None:
-            file.write(bytes(CHECKSUM_SIZE))
-            np.savez(file, **arrays)
-            file.seek(CHECKSUM_SIZE)
-            checksum = self._file_checksum(name, file)
-            file.seek(0)
-            file.write(checksum)
+        self._write(f"{name}.npz", partial(self._save, name, arrays))
 
-        self._write(f"{name}.npz", write)
+    def _save(self, name: str, arrays: dict[str, Any], file: BinaryIO) -> None:
+        file.write(bytes(CHECKSUM_SIZE))
+        np.savez(file, **arrays)
+        file.seek(CHECKSUM_SIZE)
+        checksum = self._file_checksum(name, file)
+        file.seek(0)
+        file.write(checksum)
 
     def _file_checksum(self, name: str, file: BinaryIO) -> bytes:
         """Return a checksum of the run, the file's name, and the rest of the file."""
