@@ -56,7 +56,7 @@ class Roles:
         return named
 
     def take_from(self, X: Any, y: Any, columns: ColumnSelection) -> tuple[Any, Any, ColumnSelection, Roles]:
-        """Replace the column names in the parameters by the values of these columns of X, and drop rows of weight 0.
+        """Replace names of columns with roles, such as groups, by the values of these columns; drop rows of weight 0.
 
         This applies to tables in memory. If X is read in batches, everything is returned unchanged, and `open` reads
         the columns later.
@@ -64,7 +64,8 @@ class Roles:
         Returns
         -------
         X, y, columns, roles
-            The table and the target without rows of weight 0, the columns of X to use, and the roles as values.
+            The table and the target without rows of weight 0, the columns of X to use, and the roles with
+            values instead of names.
         """
         named = self.columns()
         names = [column for each in named.values() for column in each]

@@ -52,7 +52,7 @@ class AvxVnni(NamedTuple):
 class Avx2(NamedTuple):
     """The instruction vpmaddubsw, which adds two products of 8-bit integers to a 16-bit sum.
 
-    Coordinates of rows are rounded to 7 bits, and lie in 1..127 with the offset. Coordinates of queries lie in
+    Coordinates of rows are rounded to 7 bits, and an offset moves them to 1..127. Coordinates of queries lie in
     -127..127. So the sum of two products is at most 2·127·127 = 32,258, which is below 2^15, and does not saturate.
     """
 

@@ -26,8 +26,8 @@ PARTS = 5  # a numeric target is cut into fifths
 class FeatureDistribution:
     """The distribution of one feature in the sampled rows of each group.
 
-    A group is a class, or a fifth of a numeric target. For continuous features, `levels` and `shares` are empty. For
-    discrete features, and for continuous features with two distinct values, `quantiles` and `ranks` are empty.
+    A group is a class, or a fifth of a numeric target. Discrete features, and continuous features with two
+    distinct values, have `levels` and `shares`. All other features have `quantiles` and `ranks`.
     """
 
     feature: int

@@ -43,9 +43,10 @@ def deal(pairs: Pairs, group_of: Callable[[Array], Array], n_features: int, seed
 def fold_errors(folds: Sequence[Tally], v: Array) -> Array:
     """Return the standard error of the relevance w, from the influence of each fold of the queries.
 
-    The influence of a fold f on w is Σ_c v(c)·((DD_f - A·DC_f)/DC - (ED_f - B·EC_f)/EC), with A = DD/DC and B = ED/EC
-    (section 11 of method.md). DD and DC are the sum of the differences from misses and the number of these pairs, for
-    all queries of class c, and DD_f and DC_f for those in the fold. ED and EC are the same quantities for hits.
+    For the queries of class c, DD is the sum of their differences from misses, and DC is the number of pairs in this
+    sum. ED and EC are the same for hits. DD_f, DC_f, ED_f and EC_f are the sums over the queries in fold f only. With
+    the class weights v(c), A = DD/DC and B = ED/EC, the influence of fold f on w is Σ_c v(c)·((DD_f - A·DC_f)/DC -
+    (ED_f - B·EC_f)/EC) (section 11 of method.md).
     """
     v = v[:, None] if v.ndim == 1 else v
     return _root_of_squares([(v * (miss - hit)).sum(axis=0) for miss, hit in _influences(folds)])

@@ -1,13 +1,13 @@
 """Statistical significance of the features, measured by permutation on the probe (section 6c of method.md).
 
-    univariate p ─► S, the known features; N, the others
+    univariate p ─► S, the features known to be relevant; N, the others
     rounds over S and N: search, weigh N, drop the weakest fifth ─► T, the largest z of each feature of N
     the same with the rows of N shuffled against S and the target ─► T under the null ─► p
     the strongest features found join S; repeat until nothing new is found
 
 A feature of N may have a large z without any relevance: because it took part in the search, because queries share
 neighbours, or because its distribution is unusual. Shuffled features share all of this but are irrelevant, so their T
-is the null distribution. The tests do not depend on where the data is.
+is the null distribution.
 """
 
 from __future__ import annotations
@@ -503,7 +503,7 @@ class Eligibility:
 class LeastScores:
     """Lower limits of the scores of the significant features for one class (section 11 of method.md).
 
-    They rank the features whose weight is so small that it gives a lower score.
+    A feature whose weight gives a lower score gets the limit as its score.
     """
 
     eligibility: Eligibility  # the significance of each feature for the class
@@ -511,9 +511,9 @@ class LeastScores:
     share: Array  # a factor of each minimum: 1 for the features that separate this class best, smaller for others
 
     def of(self, features: Array, redundancy: Array) -> Array:
-        """Return the minimum scores, given the largest redundancy of each feature with a selected one.
+        """Return the lower limits, given the largest redundancy of each feature with a selected one.
 
-        The minimum is 0 for a feature whose unique share is not significant.
+        The limit is 0 for a feature whose unique share (what selected features do not tell) is not significant.
         """
         u = self.share[features] * least_relevance(self.eligibility.p_of_unique_share(features, redundancy), self.most)
         return np.where(self.eligibility.mask(features, redundancy), u, 0.0)

@@ -273,7 +273,7 @@ class NeighbourSearch:
         return product, nq, nq if same else nr
 
     def _embed_queries(self, t: int, part: Slice, queries: Array, Q: Located, norm: Array) -> Array:
-        """Return some queries as points. If the points of all queries fit into memory, they are computed only once."""
+        """Return the embedded coordinates of some queries. If all queries fit into memory, all are embedded once."""
         if self.ready is None:
             return self._embed("queries", Q, part, norm)
         with self.lock:

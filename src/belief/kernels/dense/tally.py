@@ -2,7 +2,8 @@
 
 Pairs are sorted by query. The kind of a pair is the index of the total that its differences are added to. If
 `Pairs.coupled` is set, the kinds 2·g and 2·g + 1 are the misses and the hits of the queries of group g. Then the
-differences are first summed for each query; these sums are added to the totals, and their products to `spread`.
+differences are first summed for each query and kind. These sums are added to the totals, and their squares and products
+to `spread`, from which standard errors are computed.
 """
 
 from __future__ import annotations

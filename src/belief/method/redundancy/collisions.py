@@ -118,6 +118,7 @@ def joint_floor(products: Array, gap_i: Array, gap_j: Array) -> Array:
     cr is the collision rate of a pair in a feature, and b is 1 if cr > 0 and 0 otherwise. With h = (cr + b)/2, the
     joint sum is Σh_i·h_j - Σ(b_i - h_i)(b_j - h_j). `products` is the first of these sums, so the bound needs one
     matrix product, while the joint sums need two. By the Cauchy-Schwarz inequality, the second sum is at most
-    √(gap_i·gap_j), where the gap of a feature is Σ(b - h)². This is small, because b - h is at most (1 - κ)/2.
+    √(gap_i·gap_j), where the gap of a feature is Σ(b - h)². Gaps are small: collision rates below κ count as 0, so b -
+    h is at most (1 - κ)/2.
     """
     return np.maximum(products - np.sqrt(np.outer(gap_i, gap_j)), 0.0)
