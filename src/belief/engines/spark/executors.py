@@ -270,10 +270,27 @@ class JobRunner:
                 parts = [data[int(i)].as_buffer() for i in np.argsort(table.column("task"))]
                 return pa.table([[0], [where], [pack(merge_slice(merge, where, parts))]], schema=table.schema)
 
-            merged = answers.groupBy("slice").applyInArrow(merge_on_executor, ANSWERS).toLocalIterator()
-            by_slice = {row.slice: unpack(bytes(row.data)) for row in merged}  # the driver gets one slice at a time
+            merged = _apply_to_groups(answers.repartition("slice"), "slice", merge_on_executor, ANSWERS)
+            # the driver gets one slice at a time
+            by_slice = {row.slice: unpack(bytes(row.data)) for row in merged.toLocalIterator()}
         check_seen(by_slice.pop(SEEN, None), n_blocks)
         return by_slice
+
+
+def _apply_to_groups(df: Any, column: str, function: Callable[[Any], Any], schema: str) -> Any:
+    """Apply a function of Arrow tables to the rows with each value of a column, by which `df` is partitioned."""
+    grouped = df.groupBy(column)
+    if hasattr(grouped, "applyInArrow"):
+        return grouped.applyInArrow(function, schema)
+
+    def apply_to_each(batches: Iterator[Any]) -> Iterator[Any]:  # Spark 3.5
+        import pyarrow as pa
+
+        rows = (batch.slice(i, 1) for batch in batches for i in range(batch.num_rows))
+        for _, group in groupby(rows, lambda row: row.column(column)[0].as_py()):
+            yield from function(pa.Table.from_batches(list(group))).to_batches()
+
+    return df.sortWithinPartitions(column).mapInArrow(apply_to_each, schema)
 
 
 def answer_batches(job: Job, blocks: Iterable[RowBlock]) -> Iterator[Any]:
@@ -498,20 +515,8 @@ class TableBlocks(_SparkBlocks):
             block = pack({**to_arrays(X), "targets": targets})
             return pa.table([[portion], [0], [len(targets)], [block]], schema=table.schema)
 
-        def join_each(batches: Iterator[Any]) -> Iterator[Any]:
-            import pyarrow as pa
-
-            rows = (batch.slice(i, 1) for batch in batches for i in range(batch.num_rows))
-            for _, pieces in groupby(rows, lambda row: row.column("portion")[0].as_py()):
-                yield from join(pa.Table.from_batches(list(pieces))).to_batches()
-
         pieces = self.table.mapInArrow(cut, GATHERED).repartition(len(portions), "portion")
-        grouped = pieces.groupBy("portion")
-        if hasattr(grouped, "applyInArrow"):
-            joined = grouped.applyInArrow(join, GATHERED)
-        else:  # Spark 3.5
-            joined = pieces.sortWithinPartitions("portion").mapInArrow(join_each, GATHERED)
-        table = joined.persist(self._level)
+        table = _apply_to_groups(pieces, "portion", join, GATHERED).persist(self._level)
         return TableBlocks(self.runner, table, decode_gathered, len(portions), len(portions))
 
     def release(self) -> None:

@@ -168,7 +168,14 @@ def has_stopped(spark: Any) -> bool:
     if context is None:
         return False
     java_context = context._jsc  # None after a stop
-    return java_context is None or java_context.sc().isStopped()
+    if java_context is None:
+        return True
+    from py4j.protocol import Py4JError
+
+    try:
+        return java_context.sc().isStopped()
+    except (Py4JError, OSError):  # the JVM has ended; the error that led here says more
+        return False
 
 
 def explain_end(message: str) -> str | None:
