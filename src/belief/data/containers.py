@@ -91,7 +91,8 @@ def unwrap(X: Any, label: Any, layer: str | None) -> Unwrapped | None:
     if _is_pandas_frame(X) and any(_is_sparse_series(X.dtypes)):
         target = find_columns([] if label is None else [label], list(X.columns), "label")
         features = [j for j in range(X.shape[1]) if j not in target]
-        dtypes = [X.dtypes.iloc[j] for j in features]
+        every = list(X.dtypes)
+        dtypes = [every[j] for j in features]
         if all(_is_sparse_series(dtypes)) and all(dtype.fill_value == 0 for dtype in dtypes):
             found: Any = X.iloc[:, target[0]] if target else None
             y = found.sparse.to_dense() if hasattr(found, "sparse") else found

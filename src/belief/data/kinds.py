@@ -60,6 +60,8 @@ def check_is_table(X: Any) -> None:
 
 def check_not_swapped(X: Any, y: Any) -> None:
     """Raise a ValueError if X looks like a target and y like a table, because they were probably swapped."""
+    if y is None:  # the shape of a lazy table would cost a query
+        return
     shapes = []
     for data in (X, y):
         try:

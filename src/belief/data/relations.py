@@ -310,21 +310,21 @@ def spool(reader: Any, max_kept_bytes: int = 2**28, warned_bytes: int = 2**30) -
             break
     else:
         return pyarrow().Table.from_batches(kept, schema)
-    folder = tempfile.mkdtemp(prefix="belief-")
-    path = str(Path(folder, "rows.arrows"))
 
     def read(columns: list[str], n_rows: int) -> Iterator[Any]:
         fields = [schema.get_field_index(name) for name in columns]
-        with pyarrow().OSFile(path) as file:
+        with pyarrow().OSFile(str(path)) as file:
             for batch in ipc.open_stream(file, options=ipc.IpcReadOptions(included_fields=fields)):
                 part = batch.select(columns)
                 yield from (part.slice(a, n_rows) for a in range(0, len(part), n_rows))
 
     relation, n_bytes = Relation(schema, read), 0
+    folder = tempfile.mkdtemp(prefix="belief-")
     weakref.finalize(relation, shutil.rmtree, folder, ignore_errors=True)
+    path = Path(folder, "rows.arrows")
     removed = (kept.pop(0) for _ in range(len(kept)))  # frees the memory of each batch when it has been written
     try:
-        with pyarrow().OSFile(path, "wb") as file, ipc.new_stream(file, schema) as writer:
+        with pyarrow().OSFile(str(path), "wb") as file, ipc.new_stream(file, schema) as writer:
             for batch in chain(removed, (check_arrow(batch, "X") for batch in reader)):
                 writer.write_batch(batch)
                 n_bytes += batch.nbytes

@@ -339,6 +339,7 @@ def find_significant(
 
             p[N] = np.maximum(p[N], compare(found.T, list(search.map(run_second, range(n))))[0])
             is_found, _ = is_significant(p, p_of_probe, N)
+            del run_second  # it holds the scores of N and d², which would stay in memory during the next pass
         if not is_found.any() or t == MAX_PASSES - 1:
             break
         known[N[is_found & (above >= above[is_found].max() / 2)]] = True
