@@ -149,7 +149,7 @@ def ranking(result: Result, ax: Axes | None = None, *, top: int = TOP, max_name_
 def relevance_redundancy(
     result: Result, ax: Axes | None = None, *, top: int = TOP, max_name_length: int = NAME_LENGTH
 ) -> Axes:
-    """Draw relevance against unique share, for the selected features and the runners-up (`result.watched`).
+    """Draw relevance against unique share, for the selected features and the others in `result.watched`.
 
     Names that would overlap other names are left out. The dashed line marks the score of the last selected feature.
     With redundancy="mcr", the x axis is the mCR that is subtracted, and the dashed line marks a score of 0.

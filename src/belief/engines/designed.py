@@ -90,8 +90,8 @@ class DesignedEngine:
         pairs = np.unique((cell * n_groups + group)[self._usable])
         if np.unique(pairs // n_groups, return_counts=True)[1].max() < 2:
             raise ValueError(
-                "No group can be compared with another one: in each class (and stratum, if there are strata), all rows"
-                " belong to one group. Pass smaller groups, such as patients."
+                "groups has no two groups that can be compared: in each class (and stratum, if there are strata), all"
+                " rows belong to one group. Pass smaller groups, such as patients."
             )
 
     @property

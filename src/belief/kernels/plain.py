@@ -303,7 +303,7 @@ def collisions(
 ) -> None:
     """Write the collision rates cr of some pairs to R, or their complements, as `belief.kernels.dense.collisions` does.
 
-    The arrays have the same shapes as there.
+    All arrays except X, (rows, features), have the same shapes as there.
     """
     d, present = _differences(X, queries, 0, X, rows, 0, r, len(P) > 0)
     if by_rate:  # e is computed without cr, because the subtraction would lose digits; 0 if a value is missing

@@ -421,7 +421,8 @@ def tally(
 
     Parameters
     ----------
-    kind : the line of `total` that each pair is added to; lines 2·g and 2·g + 1 are the misses and hits of group g
+    kind : the line of `total` that each pair is added to; if `spread` is computed, lines 2·g and 2·g + 1 are the
+        misses and the hits of group g
     weight : empty, or the share of each pair that is added to this line; the rest is added to the next line
     total : (kinds, features), Σ|a - b|
     e : (features), Σ(1 - cr)

@@ -126,7 +126,7 @@ class ShareTest:
     A: Array
     feature: Array  # the feature of each column, sorted
     discrete: Array  # which features are discrete
-    # the target, (m, groups), in columns of length 1: one for each class, or one with the ranks of a numeric target
+    # the target, (m, groups): one scaled column for each class, or one with the ranks of a numeric target
     G: Array
     is_numeric: bool
 

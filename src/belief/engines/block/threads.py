@@ -1,4 +1,4 @@
-"""The base class of engines with a thread pool, and functions that only need the targets of the rows."""
+"""The base class of engines with a thread pool, and functions that engines share."""
 
 from __future__ import annotations
 

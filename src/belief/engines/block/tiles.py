@@ -96,7 +96,7 @@ class Tiles:
         return ids[~np.isin(ids, copies[same])]
 
     def _find_likely_copies(self, ids: Array) -> tuple[Array, Array]:
-        """Return the rows whose hash occurs more than `self.size` + 1 times, and their hashes."""
+        """Return the rows with more copies, by their hash, than a list of neighbours holds, and their hashes."""
         h = np.zeros(len(ids), np.int64)
         more = self.search.size + 1
         cuts = np.unique([0, FEW_COLUMNS, *(x.b for x in self.slices)])

@@ -79,7 +79,7 @@ class Agreement(Measure):
     """The agreement R between features, measured when it is needed.
 
     R has a line for each feature that is selected or may soon be selected, and a column for each feature of the pool,
-    which holds all features that the selection has compared.
+    which holds the features that the selection compares.
     """
 
     doc: ClassVar[str] = "their agreement"

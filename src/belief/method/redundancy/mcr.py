@@ -63,9 +63,9 @@ class MCR(Measure):
     """The redundancy mCR (I_α of the paper) between features, measured when it is needed.
 
     The features with the largest w after each batch are watched (section 5 of method.md): their redundancy with all
-    features of the pool is measured. The pool starts with the watched features, and the selection adds other features
-    when it compares them. `joint` and `pairs` have a line for each feature that was ever watched, and a column for each
-    feature of the pool.
+    features of the pool is measured. The pool starts with the features that the selection will most likely compare, and
+    grows when it compares others. `joint` and `pairs` have a line for each feature that was ever watched, and a column
+    for each feature of the pool.
     """
 
     doc: ClassVar[str] = "the paper's mCR"
