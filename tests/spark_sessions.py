@@ -89,8 +89,10 @@ def without_vector_module(home):
         f'exec "{home}/bin/java" "$@"\n'
     )
     if not wrapped.exists() or wrapped.read_text() != text:
-        wrapped.write_text(text)
-        wrapped.chmod(0o755)
+        new = wrapped.with_suffix(f".{os.getpid()}")  # another process may run the wrapper at this moment
+        new.write_text(text)
+        new.chmod(0o755)
+        new.replace(wrapped)
     return str(wrapped.parents[1])
 
 

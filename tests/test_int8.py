@@ -236,9 +236,9 @@ def test_blocks_of_sparse_rows_that_bring_neighbours():
 @pytest.mark.parametrize(
     ("first", "size"),
     [
-        (1, 5),  # all rows in int8
-        (100, 5),  # the first rows are far away, so many later rows are candidates, and the index is used after these
-        (1, 15),  # many candidates among the first rows, so the index is used from the start
+        (1, 5),  # few candidates: all rows in int8
+        (100, 5),  # the first rows are far away, so many later rows are candidates, and the index may be faster
+        (1, 15),  # many candidates
     ],
 )
 def test_int8_or_the_index_of_sparse_rows(first, size):

@@ -10,7 +10,7 @@ import pytest
 from belief.data.source import ArraySource
 from belief.engines.block import DenseEngine, SmallEngine, block_engine
 from belief.engines.resources import Resources
-from belief.kernels import nearest, plain
+from belief.kernels import dense, nearest, plain
 from belief.kernels.shapes import POWERS_OF_TEN, round9
 from belief.method.difference import Difference
 
@@ -149,3 +149,15 @@ def test_scan_finds_all_rows_that_may_be_among_the_nearest(spread):
                 others = [r for r in range(a, b) if r != q]
                 for r in sorted(others, key=lambda r: d2[q, r])[:size]:
                     assert (q, r) in pairs or d2[q, r] > limit[q, 0]
+
+
+def test_add_identities():
+    X = rng.normal(size=(40, 6))
+    X[rng.random(X.shape) < 0.2], X[rng.random(X.shape) < 0.2] = np.nan, 0.0
+    X[0, :2] = -0.0, -np.nan
+    rows, keys = rng.permutation(40)[:30], rng.integers(0, 2**63, 4).astype(np.uint64)
+    for values in (X, X.astype(np.float32)):
+        got, expected = np.zeros((2, 30), np.uint64)
+        plain.add_identities(values, rows, 1, keys, got)
+        dense.add_identities(values, rows, 1, keys, expected)
+        np.testing.assert_array_equal(got, expected)

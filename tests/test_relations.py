@@ -115,6 +115,13 @@ def test_tables_that_can_be_read_once(kind, file):
     check(belief.select(READ_ONCE[kind](file), **SETTINGS))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", READ_ONCE)
+def test_large_tables_that_can_be_read_once(kind, file, monkeypatch):
+    monkeypatch.setattr(relations.spool, "__defaults__", (1000, 2**30))  # copied to a file above 1000 bytes
+    check_in_batches(READ_ONCE[kind](file))
+
+
 def test_large_reader_is_copied_with_one_warning():
     with pytest.warns(UserWarning, match=r"X can be read only once .* copied to .*belief-") as told:
         relation = relations.spool(TABLE.to_reader(max_chunksize=100), max_kept_bytes=1000, warned_bytes=10_000)

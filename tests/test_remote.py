@@ -2,13 +2,12 @@
 
 import functools
 import http.server
-import os
 import shutil
 import subprocess
+import tempfile
 import threading
 import time
 import urllib.request
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -132,10 +131,10 @@ def web(folder):
 
 
 @pytest.mark.parametrize("name", ["whole.parquet", "whole.csv", "whole.feather"])
-def test_web(name, web):
-    before = set(Path(os.environ.get("TMPDIR", "/tmp")).glob("belief-*"))
+def test_web(name, web, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     check(belief.select(f"{web}/{name}", **SETTINGS))
-    assert set(Path(os.environ.get("TMPDIR", "/tmp")).glob("belief-*")) <= before  # the copy is deleted
+    assert not any(tmp_path.iterdir())  # the copy is deleted
 
 
 def test_web_errors(web):

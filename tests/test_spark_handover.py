@@ -158,7 +158,12 @@ def test_many_computed_columns_are_not_compiled_as_one_stage(spark):
             found[n] = spark.conf.get(setting)
         assert spark.conf.get(setting) == before
     assert found == {100: before, 101: "false"}
+    clock = spark._jvm.org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator
     df = spark.range(0, 60, 1, 1).selectExpr(*(f"sin(id * {j + 1}) AS c{j}" for j in range(300)), "id % 2 AS label")
+    start = clock.compileTime()
+    df.collect()
+    compiled = clock.compileTime()
     X = np.sin(np.outer(np.arange(60), np.arange(300) + 1))
     expected = belief.select(X, np.arange(60) % 2, **CHOSEN)
     assert selected(df, df.columns[:-1]).selected.tolist() == expected.selected.tolist()
+    assert clock.compileTime() - compiled < 1.2 * (compiled - start)  # otherwise more than twice as long

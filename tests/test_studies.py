@@ -674,9 +674,12 @@ BAD = {
     "given that is dropped": ({"given": "x0", "drop": ["x0"]}, "given: there is no column 'x0' in the features of X"),
     "one group per class": (
         {"groups": (study()["class"] == "case").to_numpy()},
-        "No group can be compared with another one",
+        "groups has no two groups that can be compared",
     ),
-    "one group per stratum": ({"groups": "site", "adjust_for": "site"}, "No group can be compared with another one"),
+    "one group per stratum": (
+        {"groups": "site", "adjust_for": "site"},
+        "groups has no two groups that can be compared",
+    ),
     "one half-sample": ({"stability": 1}, "stability must be 0 or an integer of at least 2; got 1"),
     "strata": ({"adjust_for": np.arange(400).astype(str)}, "adjust_for makes 400 strata"),
     "per_class": ({"per_class": 2, "redundancy": None}, "per_class=2 cannot be combined with redundancy=None"),
