@@ -388,7 +388,7 @@ def _select_on_spark(df: Any, y: Any, columns: ColumnSelection, settings: Settin
         named += found
     columns = replace(columns, drop=(*columns.drop, *named)).with_names(df.columns)
     for name in {"drop", "candidates"}.intersection(columns.changed_options() if has_vectors else ()):
-        raise ValueError(f"{name} has no effect because the features of X are vectors. Omit {name}.")
+        raise ValueError(f"{name} has no effect because a column of X holds the features as vectors. Omit {name}.")
     features = "features" if has_vectors else columns.feature_names(df.columns, "X")
     result = select_frame(df, features=features, label=str(columns.label), settings=settings, **options)
     return replace(result, about=describe_origin(df, None, columns.label))

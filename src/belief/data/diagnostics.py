@@ -99,7 +99,8 @@ def warn_of_numbers_as_text(column: str, texts: Collection[Any]) -> None:
     if 2 * len(fractions) > min(len(texts), MAX_CHECKED_TEXTS) and are_numbers(texts):
         warn(
             f"{column} contains numbers stored as text, such as {fractions[0]!r}, and is treated as categories. Convert"
-            " it to numbers with a decimal point, or add it to discrete_features if the values are categories."
+            " it to a numeric column (with points as decimal separators), or add it to discrete_features if the values"
+            " are categories."
         )
 
 

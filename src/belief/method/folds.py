@@ -60,7 +60,7 @@ def separation_errors(folds: Sequence[Tally]) -> Array:
 
 
 def _influences(folds: Sequence[Tally]) -> Iterator[tuple[Array, Array]]:
-    """Yield two influences of each fold, by class: on the mean difference from misses, and on that from hits."""
+    """Yield, for each fold, its influence on the mean difference from misses and from hits, for each class."""
     whole = reduce(Tally.merge, folds)
     A, B = mean(whole.DD, whole.DC), mean(whole.ED, whole.EC)
     for x in folds:

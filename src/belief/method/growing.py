@@ -3,9 +3,9 @@
 The weights come with standard errors, so the weights of a larger sample can be simulated: if w was computed from s
 queries, a sample t times as large that contains them gives w + se·√(1 - 1/t)·ε, with ε standard normal. Features are
 selected by each simulated set of weights. The share of simulations that select the same features is the chance that the
-larger sample would select them, too. The relevance that other selections gain in the simulations is the expected loss
-of stopping now. Only w, its standard error and the redundancy are needed, so this module does not access rows or
-engines.
+larger sample would select them, too. The expected loss of stopping now is the relevance by which the simulated
+selections exceed the present one. Only w, its standard error and the redundancy are needed, so this module does not
+access rows or engines.
 """
 
 from __future__ import annotations

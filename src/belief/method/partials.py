@@ -227,8 +227,8 @@ class Tally:
     ) -> Self:
         """Make a tally from the sums of a kernel.
 
-        If values are missing, `absent` holds the number of pairs of each kind (line) in which a feature (column) is
-        missing.
+        If values are missing, `absent` holds the number of pairs in which a value is missing, with one line for each
+        kind of pair and one column for each feature.
         """
         count = pairs.counts()[:, None]
         if absent is None:

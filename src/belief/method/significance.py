@@ -228,7 +228,7 @@ class Arrangement:
 
 @dataclass(frozen=True)
 class Weigher:
-    """Computes the weights of features from the neighbours of the queries of the probe."""
+    """Computes the weights of features on the probe, a sample of the rows, from the neighbours of its queries."""
 
     probe: Probe
     class_weight: Any

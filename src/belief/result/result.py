@@ -191,8 +191,8 @@ class Result:
     relevance : ndarray of shape (n_features,)
         The relevance of each feature; 1 for the most relevant one. For a significant feature, the difference between
         its weight and its null weight, divided by the largest such difference, and at least 0.05. For other features,
-        at most 0.05, depending on the p-value. With `significance=None`, the weight divided by the largest weight;
-        with mCR or without redundancy, the weights are then scaled to the range from 0 to 1.
+        at most 0.05, depending on the p-value. With `significance=None`, the weight divided by the largest
+        weight; or, with mCR or without redundancy, the weight after scaling all weights to the range from 0 to 1.
     marginal : ndarray of shape (n_features,) or (0,)
         The sum Σ cr of the collision rates of each feature over all pairs of neighbours. Only for mCR; otherwise empty.
     n_pairs : int

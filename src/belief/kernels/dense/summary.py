@@ -123,7 +123,8 @@ def add_identities(X: Array, rows: Array, a: int, keys: Array, out: Array) -> No
 
     `keys` has a random key for each of these features, which begin at column `a`.
 
-    An identity is a 64-bit number that is equal for rows with the same values, in any order, block and storage format.
+    An identity is a 64-bit number that is equal for rows with the same values. It does not depend on the order of the
+    rows, on blocks or on the storage format.
     It is a sum over the non-zero values, so a sparse row has the same identity as a dense row with the same values.
     """
     value = np.empty(1, np.float64)

@@ -103,7 +103,7 @@ class Best:
 
 
 def merge(best: Best, d2: Tensor, key: Tensor, row: Tensor) -> Best:
-    """Merge the two lists of each query and group, keeping the k nearest rows; ties go to the smaller key."""
+    """Merge more rows (d2, key, row) into the lists of the k nearest rows; ties in d2 go to the smaller key."""
     if d2.shape[2] == 0:
         return best
     kernels = load_triton_kernels(d2.device)
