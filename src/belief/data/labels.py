@@ -97,7 +97,7 @@ class Labels:
             check_class_count(np.array([*self._codes]), self.name, self.n_rows)
 
     def check_n_rows(self, n_rows: int, more: str = "") -> None:
-        """Raise a ValueError if X does not have as many rows as y. In the message, `more` follows the rows of X."""
+        """Raise a ValueError if X does not have as many rows as y; `more` is added to the message after `n_rows`."""
         if n_rows != self.n_rows:
             raise ValueError(
                 f"X and y must have the same number of rows; X has {n_rows}{more}, y has {self.n_rows}. Pass one target"

@@ -56,7 +56,7 @@ class Roles:
         return named
 
     def take_from(self, X: Any, y: Any, columns: ColumnSelection) -> tuple[Any, Any, ColumnSelection, Roles]:
-        """Replace names of columns with roles, such as groups, by the values of these columns; drop rows of weight 0.
+        """Read the columns that have roles, such as groups, and drop rows of weight 0.
 
         This applies to tables in memory. If X is read in batches, everything is returned unchanged, and `open` reads
         the columns later.

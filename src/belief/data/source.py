@@ -67,7 +67,7 @@ def check_exact_codes(largest: int, column: str) -> None:
 
 
 def _located(x: Array) -> Located:
-    """Return copied rows in the form (X, rows, a), in which all sources return rows."""
+    """Return an array of rows as a tuple (X, rows, a), the form in which all sources return rows."""
     return as_read_only(as_float(x)), np.arange(len(x)), 0
 
 

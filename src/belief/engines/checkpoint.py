@@ -159,7 +159,7 @@ class Checkpoint(Storage):
         file.write(checksum)
 
     def _file_checksum(self, name: str, file: BinaryIO) -> bytes:
-        """Return a checksum of the run, the file's name, and the rest of the file."""
+        """Return one checksum of the run, of the file's name, and of what has not been read of the file."""
         prefix = f"{self._run} {name} ".encode()
         return hashlib.file_digest(file, lambda: hashlib.sha256(prefix)).digest()  # type: ignore[arg-type]
 

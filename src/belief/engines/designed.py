@@ -6,8 +6,8 @@ The other engine, called the inner engine, searches for neighbours. It searches 
 the rows of one class in one stratum. The rows of a large group are in cells of their own, and the small groups share
 cells. From the neighbours found, rows of other strata and of the query's own group are removed. Enough rows remain,
 because the search finds more neighbours than needed: the surplus is the largest number of rows that a small group has
-in a cell. If rows have weights, each pair has a weight of at most 1. Its differences are multiplied by this weight and
-added to one sum. The rest is added to a second sum, which is ignored.
+in a cell. If rows have weights, each pair has a weight of at most 1. Its differences are added to one sum with
+this weight, and to a second sum, which is ignored, with 1 minus this weight.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class DesignedEngine:
             )
 
     def _count(self) -> Target:
-        """Return the target of the rows that are used.
+        """Count the rows that are used; return the target with the shares of its classes.
 
         If rows have weights, the share of a class is its share of the total weight.
         """

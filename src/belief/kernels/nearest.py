@@ -38,7 +38,7 @@ def _count_within(low: Array, p: Array, t: float) -> int:
 
 @kernel()
 def _mark_within(low: Array, p: Array, t: float) -> int:
-    """Return a number with a bit for each of at most 64 rows, which is 1 if low - 2·p <= t; t is a float32 number."""
+    """Return a number with one bit per row, at most 64. A bit is 1 if low - 2·p <= t, a float32 number."""
     bits = np.uint64(0)
     for j in range(len(low)):
         bits |= np.uint64(low[j] - np.float32(2.0) * p[j] <= t) << np.uint64(j)
@@ -168,8 +168,8 @@ def scan(
 def narrow(bound: Array, where: Array, group: Array, upper: Array) -> None:
     """Insert upper bounds of d² into `bound`, the sorted lists of the smallest bounds, in place.
 
-    `bound` has a list for each query and group, (queries, groups, size). upper[p] belongs to the list of query where[p]
-    and group[p].
+    `bound` has a list for each query and group, (queries, groups, size). The bound upper[p] goes to the list of the
+    query with the index where[p] and of the group with the index group[p].
     """
     for p in range(len(upper)):
         best, u = bound[where[p], group[p]], upper[p]

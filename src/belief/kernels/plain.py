@@ -242,7 +242,7 @@ def tally(
     r: Reach,
     sums: Sums,
 ) -> None:
-    """Add |a - b| of pairs of rows to `sums`: totals by kind of pair, and the products for the spread over queries."""
+    """Add |a - b| of pairs of rows to `sums`: totals by kind of pair, and the spread over queries."""
     # parts whose differences fit into the CPU cache, and that do not divide the pairs of a query
     starts = np.flatnonzero(is_first_of_run(queries))
     firsts = starts[np.r_[True, np.diff(starts * len(r.reach) // TALLY_CELLS) > 0]] if len(starts) else starts
@@ -277,7 +277,7 @@ def _add_by_query(queries: Array, kind: Array, d: Array, present: Array, share: 
     is_usual = len(runs) == 2 * len(first) and (np.diff(first) == 2).all()
 
     def add_sides(total: Array) -> tuple[Array, Array]:
-        """Return the sums over the misses and over the hits of each query, from the sums over each run."""
+        """Return the sums over the misses and over the hits of each query. `total` has the sum of each run of pairs."""
         of_misses = total * miss
         sides = of_misses, total - of_misses
         return tuple(x[0::2] + x[1::2] if is_usual else np.add.reduceat(x, first) for x in sides)
@@ -301,7 +301,7 @@ def arrange(X: Array) -> Array:
 def collisions(
     X: Array, queries: Array, rows: Array, r: Reach, by_rate: bool, first: int, R: Array, P: Array, sums: Array
 ) -> None:
-    """Write the collision rates cr of some pairs to R, or their complements, as `belief.kernels.dense.collisions` does.
+    """Write the collision rates cr of some pairs, or 1 - cr, to R, as `belief.kernels.dense.collisions` does.
 
     All arrays except X, (rows, features), have the same shapes as there.
     """

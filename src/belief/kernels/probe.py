@@ -68,7 +68,7 @@ def rank_scores(values: Array, knots: Array, scores: Array, out: Array) -> None:
 def _step(knots: Array, x: Array, below: Array, step: int) -> None:
     """Do one step of a bisection: count the sorted knots below each value of x, for all values at once.
 
-    `below` holds the counts found so far. A count grows by `step` if at least so many more knots are below the value.
+    `below` holds the counts found so far. A count grows by `step` if at least `step` further knots are below the value.
     """
     for i in range(len(x)):
         at = below[i]
@@ -185,17 +185,17 @@ def add_shuffled(fixed: Array, of_block: Array, line: Array, order: Array, out: 
 
 @kernel()
 def pack(X: Array, offset: int, packed: Array, sums: Array) -> None:
-    """Pack rows of scores into panels, the form that `block_products` reads.
+    """Pack rows of X into panels, the form that `block_products` reads.
 
     Parameters
     ----------
     X : array of int8 of shape (m, columns)
     offset : int
-        A number that is added to the scores.
+        A number that is added to each value.
     packed : array of int8 of shape (panels, steps, 4 * lanes)
         The output, which must be 0 at first.
     sums : array of int32 of shape (2, m)
-        The sum of the scores of each row, and of their squares.
+        The sum of the values of each row, and of their squares.
     """
     lanes = packed.shape[2] // WORD
     for i in range(len(X)):

@@ -164,7 +164,7 @@ def round_sparse_rows(
     rows: Csr, ids: Array, place: Array, factor: Array, slots: Array, levels: int, offset: int, packed: Array,
     terms: Array, norm: Array,
 ) -> None:  # fmt: skip
-    """Round sparse rows, and write row ids[i] to slot slots[i] of the panels, (panels, steps, 4 * lanes) bytes.
+    """Round sparse rows, and write the row with the id ids[i] to slot slots[i] of `packed`.
 
     Also write the terms of the lower bounds of their distances, as in `RoundedRows`, and their squared norms. The other
     arguments are as in `round_sparse_queries`.
@@ -194,7 +194,7 @@ def compare(
     Parameters
     ----------
     limits : (queries, groups) float32; a row is excluded if its lower bound of d² - |q|² is above the limit
-    columns : the number of panels that are compared with all queries before the next panels, to fit into the CPU cache
+    columns : the number of panels in a batch; all queries are compared with a batch while it is in the CPU cache
     """
     packed, terms = rows.packed, rows.terms
     n_panels, steps, lanes = packed.shape

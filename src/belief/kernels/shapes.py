@@ -69,7 +69,7 @@ POWERS_OF_TEN = np.array([_power_of_ten(n) for n in range(309)])
 def round9(x: Any, powers: Any, xp: Any) -> Any:
     """Round to 9 significant digits, so that equal distances summed in another order compare equal.
 
-    `powers` is POWERS_OF_TEN as an array of the same module. `belief.kernels.nearest.round9` does the same for numbers.
+    `powers` is POWERS_OF_TEN as an array of the module `xp`. `belief.kernels.nearest.round9` does the same for numbers.
     """
     is_finite = (x > 0) & xp.isfinite(x)
     exponent = xp.floor(xp.log10(xp.where(is_finite, x, 1.0)))

@@ -383,7 +383,7 @@ class Run:
         self.all_pairs = Pairs.concat(self.pairs)
 
     def compute_sums(self) -> None:
-        """Add up the differences of each batch, and list the features with the largest w after it.
+        """Add up the differences of each batch of pairs; after each, list the features with the largest w so far.
 
         Sums and lists that are stored are not computed again.
         """

@@ -40,7 +40,7 @@ def is_first_of_run(x: Array) -> Array:
 
 
 def run_lengths(starts: Array, n: int) -> Array:
-    """Return the lengths of the runs of n values that begin at `starts`."""
+    """Return the length of each run, if an array of n values is divided into runs that begin at `starts`."""
     lengths = np.empty_like(starts)
     np.subtract(starts[1:], starts[:-1], out=lengths[:-1])
     lengths[-1:] = n - starts[-1:]

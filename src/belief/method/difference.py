@@ -79,5 +79,5 @@ class Difference:
 
     @property
     def per_unit(self) -> Array:
-        """The factor 1/u_j of each feature; 0 for constant features."""
+        """1/u_j of each feature j, whose unit is u_j; 0 for constant features."""
         return np.where(self.constant, 0.0, 1.0 / self.unit)

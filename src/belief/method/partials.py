@@ -69,7 +69,7 @@ class Neighbours:
         """Return a copy with the targets of the neighbours filled in.
 
         `targets` are the targets of consecutive rows, the first of which has the id `first`. Neighbours that are not
-        among these rows keep their targets in `before`, an earlier list for the same queries.
+        among these rows get their targets from `before`, an earlier list for the same queries.
         """
         target = np.full(self.row.shape, -1, targets.dtype)
         is_new = (self.row >= first) & (self.row < first + len(targets))
@@ -175,9 +175,9 @@ class Pairs:
         return (*lines, self.n_kinds // 2)
 
     def query_sums(self) -> Array:
-        """Return `Tally.queries` for data without missing values; the variances over queries are divided by it.
+        """Return the array `Tally.queries` of data without missing values, the divisor of the variances over queries.
 
-        It is the number of queries that have both misses and hits. If pairs have weights, it holds sums of products of
+        It holds the number of queries that have both misses and hits or, if pairs have weights, sums of products of
         these weights.
         """
         _, lines, n_groups = self.spread_shape
@@ -294,10 +294,10 @@ class Tally:
 class Joint:
     """Joint sums of collision rates for two sets of features, one as the lines and one as the columns of a matrix.
 
-    Each sum is over the pairs of rows in which both features are present. `lines` and `columns` hold Σe and Σe² over
-    the same pairs, with e = 1 - collision rate: `lines` for the feature of the line, `columns` for the feature of the
-    column. Both are empty if the redundancy measure does not need them. If no value is missing, `lines` has a single
-    column, and `columns` has a single line.
+    Each sum is over the pairs of rows in which both features are present. `lines` and `columns` each hold Σe and Σe²
+    over the same pairs, with e = 1 - collision rate, (2, lines, columns): `lines` those of the feature of the line,
+    `columns` those of the feature of the column. Both are empty if the redundancy measure does not need them. If no
+    value is missing, `lines` has a single column, and `columns` has a single line.
     """
 
     joint: Array  # (lines, columns)

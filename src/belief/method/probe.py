@@ -69,7 +69,7 @@ class LocalSearch(Protocol):
         """
 
     def squared_distances(self, X: Array, rows: Array) -> Array:
-        """Return d² between some rows of X (scores) and all rows, (rows, m), in single precision."""
+        """Return d² between the given rows of X and all rows of X, (rows, m), in single precision."""
 
     def tally(self, queries: Array, rows: Array, block: Scores, target: ProbeTarget) -> Tally:
         """Return the sums of the differences of the queries from their nearest rows, for each feature of `block`."""
@@ -153,7 +153,7 @@ class Probe:
 
     @cached_property
     def units(self) -> list[Units]:
-        """The units that shuffles move as a whole: a list of the units of queries, and of the units of other rows."""
+        """The sets of rows that shuffles move as a whole: first of the queries, then of the other rows."""
         others = np.setdiff1d(np.arange(len(self.ids)), self.queries)
         return [Units.of(rows, self.design, self.ids) for rows in (self.queries, others)]
 

@@ -66,7 +66,7 @@ class ValueCounts:
         return self._count(start[order], count[order], bits)._coarsen()
 
     def heavy(self, max_rows: float) -> Self:
-        """Return the cells (intervals of values) with more than `max_rows` rows that may hold several values."""
+        """Return the cells (intervals of values) with more than `max_rows` rows, except cells of a single value."""
         is_heavy = (self.count > max_rows) & (self.bits < ALL_BITS)
         return type(self)(self.start[is_heavy], self.count[is_heavy], self.bits)
 

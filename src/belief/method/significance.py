@@ -70,7 +70,7 @@ class Significance:
 
 
 def no_tests(p_univariate: Array) -> Significance:
-    """Return the results if significance tests are switched off: they contain only univariate p-values."""
+    """Return the results of a run without significance tests, which contain only univariate p-values."""
     unknown, zeros = np.full(len(p_univariate), np.nan), np.zeros(len(p_univariate), np.int64)
     return Significance(unknown, p_univariate, unknown, unknown, zeros, metric=zeros[:0], bias=0.0, extent={})
 
@@ -512,9 +512,10 @@ class LeastScores:
     share: Array  # a factor of each minimum: 1 for the features that separate this class best, smaller for others
 
     def of(self, features: Array, redundancy: Array) -> Array:
-        """Return the lower limits, given the largest redundancy of each feature with a selected one.
+        """Return the lower limit of the score of each feature.
 
-        The limit is 0 for a feature whose unique share (what selected features do not tell) is not significant.
+        `redundancy` is the largest redundancy of each feature with a selected one. The limit is 0 for a feature whose
+        unique share, the part of its information that no selected feature contains, is not significant.
         """
         u = self.share[features] * least_relevance(self.eligibility.p_of_unique_share(features, redundancy), self.most)
         return np.where(self.eligibility.mask(features, redundancy), u, 0.0)

@@ -88,7 +88,7 @@ def _add_by_group(x: Array, order: Array, n: int) -> Array:
 class Summary:
     """Counts and moments of each feature over m rows, and the levels of the discrete features.
 
-    Rows may belong to groups, the classes. For each group, the number of present values and their sum are kept, unless
+    The groups of rows are their classes. For each group, the number of present values and their sum are kept, unless
     there are too many groups. Rows of an unknown group are included in the other fields only.
     """
 

@@ -100,7 +100,7 @@ class Numeric:
 
     @property
     def counts(self) -> Array:
-        """The number of rows in the lower and in the upper half of the numbers."""
+        """The numbers of rows with a small and with a large target, which differ by at most one."""
         return np.array([self.m - self.m // 2, self.m // 2])
 
     def counted(self, targets: Array) -> Numeric:

@@ -208,7 +208,7 @@ class ShareTest:
     def shuffled_p_values(
         self, ids: Array, seed: int, run: Callable[..., Iterator[Array]], units: Units | None = None
     ) -> Array:
-        """Return p-values from random shuffles of the target, which depend on the ids of the rows.
+        """Return p-values from random shuffles of the target. The shuffles depend on the ids of the rows.
 
         The smallest p-values come from a Pareto tail that is fitted to the statistics of the shuffles. `run` applies a
         function to each argument, in threads. If `units` are passed, they are shuffled instead of single rows.
@@ -312,10 +312,11 @@ def pareto_tails(excess: Array, n: Array, x: Array) -> Array:
 
 
 def correct_by_shuffles(p: Array, theory: Array, shuffled: Array) -> Array:
-    """Correct the p-values of all rows if theory overstates significance on a sample of the rows; return them.
+    """Return larger p-values for features whose p-value from theory is too small on a sample of the rows.
 
-    log p is multiplied by a factor of at most 1: log(p-value from shuffles)/log(p-value from theory), both computed on
-    the sample. If the sample holds all rows, the result is the larger of these two p-values.
+    `p` are the p-values from theory on all rows, `theory` and `shuffled` those from theory and from shuffles on the
+    sample. log p is multiplied by log(shuffled)/log(theory), but by at most 1. If the sample holds all rows, the result
+    is the larger of `theory` and `shuffled`.
     """
     factor = np.log(np.maximum(shuffled, LEAST_P)) / np.minimum(np.log(np.clip(theory, LEAST_P, 0.5)), -LEAST_P)
     factor = np.where(theory < 0.5, np.clip(factor, 0.0, 1.0), 1.0)

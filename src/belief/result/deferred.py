@@ -60,7 +60,7 @@ class Points(NamedTuple):
 
     @classmethod
     def take(cls, X: Array, targets: Array, features: Array) -> Points:
-        """Take these features, and rows spread over all rows."""
+        """Return the values of these features in rows at equal distances, at most MAX_POINTS."""
         rows = np.unique(np.linspace(0, max(len(X) - 1, 0), min(len(X), MAX_POINTS)).astype(np.int64))
         return cls(features.tolist(), X[rows[:, None], features].astype(float), targets[rows])
 
@@ -107,7 +107,7 @@ class DeferredFields:
 
     @property
     def is_large(self) -> bool:
-        """Whether the values take so much memory that the fields should be computed immediately."""
+        """Whether the stored values take so much memory that the fields should be computed immediately."""
         n_levels = sum(len(x or ()) for x in self.levels.values())
         n_bytes = self.sampled.X.nbytes + (self.partners.nbytes if self.partners is not None else 0)
         return n_bytes > MAX_KEPT_BYTES or n_levels > MAX_KEPT_LEVELS

@@ -145,7 +145,8 @@ class ClassRanking:
     separation_error : ndarray of shape (n_features,)
         The standard error of the separation. NaN unless `per_class`, `stability`, `groups` or `sample_weight` is set.
     rank : ndarray of int of shape (n_features,)
-        The rank of each feature from 1, by its separation above the null weight.
+        The rank of each feature from 1, by its separation minus its null weight (the weight it would have if
+        unrelated to the target).
     """
 
     weight: Array

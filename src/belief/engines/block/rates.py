@@ -24,7 +24,7 @@ def cut_pairs(n_pairs: int) -> list[slice]:
 
 
 class Rates:
-    """The cached collision rates of some pairs of rows, in one block of features for each call that added some.
+    """The cached collision rates of some pairs of rows. Each call of `allocate` adds a block of features.
 
     Parameters
     ----------

@@ -158,7 +158,7 @@ def max_int8_share(width: int) -> float:
 
 
 def expect_share(n_best: int, candidates: Array, n_rows: int, m: int) -> float:
-    """Return the expected share of candidates among m rows, given those of some queries among the first `n_rows` rows.
+    """Return the expected share of candidates among m rows, from the candidates among the first `n_rows` rows.
 
     Candidates are rows that lower bounds do not exclude from the `n_best` nearest rows of a query. The estimate assumes
     that distances are normally distributed, and that each lower bound is the same number of standard deviations below
@@ -232,7 +232,7 @@ class RoundedSearch:
         return done
 
     def _note_float32(self) -> None:
-        """Note that float32 was faster, so that the searches of later blocks use it from the start."""
+        """Store that float32 was faster, so that the searches of later blocks use it from the start."""
         if self.search.visit is not None:
             self.search.visit.ready[IN_FLOAT32] = True
 

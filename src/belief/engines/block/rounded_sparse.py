@@ -57,7 +57,7 @@ class SparseRoundedSearch:
     ----------
     rows : the rows of the engine, with the columns that the search uses
     X : the queries, with the same columns
-    queries : the arrays of X
+    queries : X as three arrays
     own : the id of each query
     unit : the typical difference of a feature
     first : the id of the first row of the engine

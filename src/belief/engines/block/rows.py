@@ -107,7 +107,7 @@ class RowEngine(ThreadedEngine):
         return [self._joint(pairs, difference, rates, watched, columns) for pairs, watched in self._reported(watches)]
 
     def _reported(self, watches: Sequence[Watch]) -> Iterator[Watch]:
-        """Yield the pairs of rows and the watched features of each watch, and report how many pairs are done."""
+        """Yield the watches unchanged, (pairs of rows, watched features), and report how many pairs are done."""
         done, total = 0, sum(len(pairs) for pairs, _ in watches)
         for pairs, watched in watches:
             yield pairs, watched

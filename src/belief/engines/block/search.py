@@ -134,7 +134,8 @@ class NeighbourSearch:
     def fits_at_once(self) -> bool:
         """Return True if the products of all queries with all rows are computed first, because they fit into memory.
 
-        A visit is searched tile by tile, because bounds from earlier blocks exclude most rows.
+        Queries that were compared with earlier blocks are searched tile by tile, because the bounds from these blocks
+        exclude most rows.
         """
         return self.visit is None and len(self.sample.row) * self.engine.m <= self.max_products
 

@@ -336,7 +336,7 @@ class SearchRows:
         return height if self._is_whole else max(min(height, int(self._memory / (16 * entries + 16))), 1)
 
     def read(self, block: int, first: int, stop: int) -> tuple[sparse.Csr, int]:
-        """Return a matrix with the rows `first` to `stop` of a block, and the position of row `first` in it."""
+        """Return a matrix that contains the rows `first` to `stop` of a block, and the position of `first` in it."""
         rows = self._blocks[block]
         if self._is_whole:
             return rows, first

@@ -96,7 +96,7 @@ class Tiles:
         return ids[~np.isin(ids, copies[same])]
 
     def _find_likely_copies(self, ids: Array) -> tuple[Array, Array]:
-        """Return the rows with more copies, by their hash, than a list of neighbours holds, and their hashes."""
+        """Return rows and their hashes: rows whose hash occurs more often than a list of neighbours is long."""
         h = np.zeros(len(ids), np.int64)
         more = self.search.size + 1
         cuts = np.unique([0, FEW_COLUMNS, *(x.b for x in self.slices)])

@@ -278,7 +278,7 @@ class JobRunner:
 
 
 def _apply_to_groups(df: Any, column: str, function: Callable[[Any], Any], schema: str) -> Any:
-    """Apply a function of Arrow tables to the rows with each value of a column, by which `df` is partitioned."""
+    """Apply a function to one Arrow table per value of a column; `df` must be partitioned by this column."""
     grouped = df.groupBy(column)
     if hasattr(grouped, "applyInArrow"):
         return grouped.applyInArrow(function, schema)

@@ -43,9 +43,9 @@ class GatheredRows:
         self._gatherings.clear()
 
     def prefetch(self, batches: Sequence[Pairs]) -> list[Array]:
-        """Return, for each pair, the index of the gathering that contains both rows.
+        """Return, for each pair, the index of the set of gathered rows that contains both of its rows.
 
-        If there is none, the rows are gathered first.
+        Rows that are in no such set are gathered first.
         """
         assigned = [self._assign_known(pairs) for pairs in batches]
         missing = [pairs.take(home < 0) for pairs, home in zip(batches, assigned, strict=True)]
@@ -59,7 +59,7 @@ class GatheredRows:
         return [self._assign_known(pairs) for pairs in batches]
 
     def _assign_known(self, pairs: Pairs) -> Array:
-        """Return, for each pair, the index of the gathering with all pairs of its query; -1 if there is none."""
+        """Return, for each pair, the index of the set of gathered rows that covers it; -1 if none does."""
         assigned = np.full(len(pairs), -1)
         for i, gathering in enumerate(self._gatherings):
             assigned[(assigned < 0) & gathering.covers(pairs)] = i

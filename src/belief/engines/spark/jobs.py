@@ -272,7 +272,7 @@ class _CompareFeatures(Job):
         yield from sums.items()
 
     def compare(self, engine: BlockEngine, watch: Watch) -> dict[str, Any]:
-        """Return the sums for one watch, which names pairs with both rows in one block, and the watched features."""
+        """Return the sums for the pairs of rows and the watched features of `watch`; all rows are in the block."""
         raise NotImplementedError
 
 

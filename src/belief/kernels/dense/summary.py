@@ -36,7 +36,8 @@ def moments(
     ----------
     origin : a value of each column; NaN is replaced by the first value of the column
     group : the group of each row
-    total, absent : (groups, b - a); Σ(x - origin) of each group is added to `total`, its missing values to `absent`
+    total, absent : (groups, b - a)
+        Σ(x - origin) of each group is added to `total`, its number of missing values to `absent`.
     """
     n = b - a
     # separate arrays and short loops are vectorised, and the row stays in the CPU cache
@@ -124,8 +125,8 @@ def add_identities(X: Array, rows: Array, a: int, keys: Array, out: Array) -> No
     `keys` has a random key for each of these features, which begin at column `a`.
 
     An identity is a 64-bit number that is equal for rows with the same values. It does not depend on the order of the
-    rows, on blocks or on the storage format.
-    It is a sum over the non-zero values, so a sparse row has the same identity as a dense row with the same values.
+    rows, on blocks or on the storage format. It is a sum over the non-zero values, so a sparse row has the same
+    identity as a dense row with the same values.
     """
     value = np.empty(1, np.float64)
     bits = value.view(np.uint64)

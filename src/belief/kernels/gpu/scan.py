@@ -28,7 +28,7 @@ HEAD = 4096  # number of rows of a group from which the first thresholds are com
 
 @dataclass(frozen=True)
 class Queries:
-    """The rows whose neighbours are searched, as points and as values, with their ids."""
+    """The rows whose neighbours are searched: their values, their points for matrix products, and their ids."""
 
     points: Points
     values: Tensor
@@ -185,7 +185,7 @@ class Candidates:
 
 
 def scan(queries: Queries, chunk: Chunk, tau: Tensor, capacity: int) -> Candidates:
-    """Return the candidates of each query: the places of the chunk with low - q·x <= tau.
+    """Return the candidates of each query: the positions in the chunk at which low - q·x <= tau.
 
     q·x is the product of the points of the query and the row, and `low` is the row's term in the lower bound of ½d²
     (see `Points`). At most `capacity` candidates are stored for each query and group.

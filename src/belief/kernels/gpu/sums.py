@@ -1,8 +1,8 @@
 """Sums over rows and over pairs of rows on a GPU: moments, differences, their spread, collisions.
 
 All sums are computed by torch in float64, so they agree with sums in any other order to about 1e-12. Pairs are
-processed in parts. The pairs of a query are summed in order, and the queries of a kind by a product with a matrix of
-zeros and ones, so no sum depends on the order in which threads run.
+processed in parts. The pairs of a query are summed in order, and the sums of queries are added up for each class by a
+product with a matrix of zeros and ones, so no sum depends on the order in which threads run.
 """
 
 from __future__ import annotations
@@ -232,10 +232,10 @@ def joint(located: Located, difference: Difference, rates: Collisions, lines: Ar
 
 
 def _joint(d: Tensor, reach: Reach, rates: Collisions, missing: bool, i: Tensor, j: Tensor) -> list[Tensor]:
-    """Return a list of sums: first, the joint sums of collision rates.
+    """Return a list of matrices with a line for each feature of i and a column for each feature of j.
 
-    If values are missing, the number of pairs in which both features are present follows. With by="rate", Σe and Σe²
-    follow, first of the features of the lines, then of the features of the columns.
+    The first holds the joint sums of collision rates. If values are missing, the second holds the numbers of pairs in
+    which both features are present. If `rates.by` is "rate", two arrays with Σe and Σe² follow, as in `Joint`.
     """
     R = compute_complements(d, reach) if rates.by == "rate" else compute_rates(d, reach)
     R_i, R_j = R[:, i], R[:, j]

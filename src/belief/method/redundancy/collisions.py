@@ -94,8 +94,8 @@ def joint_from_complement(rates: Collisions, n_pairs: int, i: Array, j: Array, c
     rows of a pair have the value 0, both complements are 0. If `rates.by` is "hit", the joint sums follow from
     Σcr_i·b_j = n_pairs - Σe_i - Σz_j + Σe_i·z_j. If it is "rate", they are Σe_i·e_j.
 
-    With "hit", i and j are Σe and Σz of each feature, (2, features), and `cross` is Σ(e_i·z_j + z_i·e_j)/2. With
-    "rate", i and j are Σe and Σe², and `cross` is Σe_i·e_j.
+    With "hit", i and j each hold two sums per feature, Σe and Σz, (2, features), and `cross` is Σ(e_i·z_j + z_i·e_j)/2.
+    With "rate", they each hold Σe and Σe², and `cross` is Σe_i·e_j.
     """
     pairs = np.broadcast_to(float(n_pairs), cross.shape)
     if rates.by == "rate":

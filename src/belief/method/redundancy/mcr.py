@@ -51,7 +51,7 @@ class SubtractionRule(Rule):
         return float(self.score(np.array(relevance), redundancy.sum(), len(redundancy)))
 
     def growth_rule(self) -> UniqueShareRule:
-        """Return the rule that the measure "agreement" uses, because the scores of mCR may be negative."""
+        """Return the rule of the measure "agreement", because mCR has negative scores (see `Rule.growth_rule`)."""
         return UniqueShareRule(1.0)
 
     def describe_loss(self, feature: str, redundancy: float, relevance: float, score: float) -> str | None:
@@ -63,9 +63,9 @@ class MCR(Measure):
     """The redundancy mCR (I_α of the paper) between features, measured when it is needed.
 
     The features with the largest w after each batch are watched (section 5 of method.md): their redundancy with all
-    features of the pool is measured. The pool starts with the features that the selection will most likely compare, and
-    grows when it compares others. `joint` and `pairs` have a line for each feature that was ever watched, and a column
-    for each feature of the pool.
+    features of the pool is measured. The pool starts with the features that the selection will most likely compare;
+    others are added when the selection compares them. `joint` and `pairs` have a line for each feature that was ever
+    watched, and a column for each feature of the pool.
     """
 
     doc: ClassVar[str] = "the paper's mCR"
