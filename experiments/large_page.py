@@ -139,7 +139,7 @@ def versus(study: Study, cells: list[Cell], one: list[Way], other: list[Way]) ->
     ours = [best(study, cell, one) - best(study, cell, other) for cell in cells]
     both = [(best_printed(study, cell, one), best_printed(study, cell, other)) for cell in cells]
     theirs = [a - b for a, b in both if a is not None and b is not None]
-    names = [str(ways[0]) if len(ways) == 1 else ways[0].method for ways in (one, other)]
+    names = [f"*{ways[0]}*" if len(ways) == 1 else f"*{ways[0].method}*" for ways in (one, other)]
     text = (f"- {names[0]} is at least as good as {names[1]} in {sum(x >= 0 for x in ours)} of {len(ours)} cells; the"
             f" mean difference is {np.mean(ours):+.3f}")  # fmt: skip
     if theirs:

@@ -186,8 +186,8 @@ def agreement(answers: Answers) -> str:
     same = [ours["counts"] == [x or 0 for x in theirs[:3]] for ours, theirs in both(answers, without=COUNTED_OTHERWISE)]
     inside, once = (np.mean(apart(answers, way)) for way in WAYS)
     return "\n".join([
-        f"- The counts equal those of the paper in {sum(same)} of {len(same)} rows. This does not include"
-        f" {' and '.join(COUNTED_OTHERWISE)}, where we define relevant features differently.",
+        f"- The counts equal those of the paper in {sum(same)} of {len(same)} rows; rows of"
+        f" {' and '.join(COUNTED_OTHERWISE)}, for which we define relevant features differently, are not counted.",
         f"- The {len(apart(answers, 'once'))} accuracies of the paper differ from ours by {once:.3f} on average if"
         f" features are selected once, from all rows, and by {inside:.3f} if they are selected inside each fold.",
         "- The paper counts columns 1-20 of Madelon as relevant or redundant. A tree on these columns has an accuracy"

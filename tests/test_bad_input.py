@@ -69,7 +69,7 @@ BAD_INPUT = {
     "batch": ((X, Y), {"batch_size": 1.01}, r"batch_size must be a share of the sample in \(0, 1\]; got 1.01"),
     "kappa": ((X, Y), {"kappa": -0.1}, r"kappa must be a number in \[0, 1\]; got -0.1"),
     "theta": ((X, Y), {"theta": "median"}, "theta must be 'auto', 'mean' or a number .* got 'median'"),
-    "theta of agreement": ((X, Y), {"theta": 1.5}, "theta must be 'auto' or a number up to 1 with .* got 1.5"),
+    "theta of agreement": ((X, Y), {"theta": 1.5}, "theta must be 'auto' or a number up to 1; got 1.5"),
     "theta negative": ((X, Y), {"theta": -1.0}, "theta must be .* got -1.0"),
     "eta": ((X, Y), {"eta": float("nan")}, "eta must be a number above 0; got nan"),
     "neighborhood": ((X, Y), {"neighborhood": "all"}, "neighborhood must be 'per_class' or 'pooled'; got 'all'"),

@@ -325,7 +325,7 @@ def test_encoding():
         (some(), {"seconds": 0}, "seconds must be a number above 0; got 0"),
         (some(), {"label": 1}, "Both y and label=1 are given"),
         (some(), {"task": "guess"}, "task must be"),
-        (some(8), {}, "compare needs two classes that have a row in each fold: at least 5 rows of both"),
+        (some(8), {}, "compare needs at least two classes with 5 rows each"),
         ((some(8)[0], np.arange(8.0)), {"task": "regression"}, "compare needs at least 10 rows, .*; got 8"),
         ((some()[0] * np.inf, some()[1]), {}, "infinity, in column 'x0'"),
         ((some()[0], np.zeros(40)), {}, "only one class"),

@@ -112,7 +112,8 @@ def _check(rows: Part, names: list[str]) -> None:
         if rows.task == REGRESSION:
             raise ValueError(f"compare needs at least {2 * MIN_CLASS_ROWS} rows, two for each fold; got {len(y)}.")
         raise ValueError(
-            f"compare needs two classes that have a row in each fold: at least {MIN_CLASS_ROWS} rows of both."
+            f"compare needs at least two classes with {MIN_CLASS_ROWS} rows each, because they must have a row in each"
+            " fold."
         )
     with DenseEngine(ArraySource(rows.X), y, rows.discrete, Resources()) as engine:
         make_data_check(Settings(n_features_to_select=1, redundancy=None), names)(engine.describe(), target)

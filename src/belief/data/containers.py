@@ -77,7 +77,7 @@ def unwrap(X: Any, label: Any, layer: str | None) -> Unwrapped | None:
     if is_anndata(X):
         rows = X.X if layer is None else _choose(X.layers, layer, "layer", "the layers of X")
         if rows is None:
-            raise ValueError("X is an AnnData table without a matrix X. Name one of its layers with layer='name'.")
+            raise ValueError("The AnnData table has no matrix X. Name one of its layers with layer='name'.")
         file = Path(X.filename) if getattr(X, "isbacked", False) else None
         y = None if label is None else _choose(X.obs, label, "label", "X.obs")
         return Unwrapped(_as_rows(rows), [str(name) for name in X.var_names], y, file)

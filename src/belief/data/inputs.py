@@ -76,7 +76,7 @@ def name_columns(X: Any, columns: Any, feature_names: Sequence[str] | None) -> l
         names = [f"x{j}" for j in range(block.shape[1])] if feature_names is None else feature_names
     else:
         raise ValueError(
-            f"The parameter given holds the position of a column, but X is {describe_kind(X)}. Pass names of columns."
+            f"given contains the position of a column, but X is {describe_kind(X)}. Pass the names of columns."
         )
     return [names[j] for j in find_columns(columns, names, "given")]
 

@@ -149,7 +149,7 @@ class Labels:
         if reason is not None:
             raise ValueError(
                 f"{self.name} looks like a regression target ({reason}; unknown label type: continuous), but classes"
-                f" are needed. If the function has the parameter task, pass task={REGRESSION!r}. Otherwise, bin the"
+                f" are needed. To predict numbers, pass task={REGRESSION!r} where this parameter exists. Or bin the"
                 " numbers with sklearn.preprocessing.KBinsDiscretizer, or convert them to strings."
             )
         check_class_count(classes, self.name, self.n_rows)
@@ -356,6 +356,6 @@ def check_class_count(classes: Array, name: str, n_rows: int) -> None:
         advice = "They look like the names of many groups: choose another target column"
     raise ValueError(
         f"{name} has {len(classes):,} distinct values in {n_rows:,} rows, too many for classes: at most"
-        f" {MAX_CLASSES:,} are possible, and the average class must have two rows. {advice}, or"
-        " merge them into fewer classes."
+        f" {MAX_CLASSES:,} classes are possible, with two or more rows each on average. {advice}, or merge them into"
+        " fewer classes."
     )

@@ -90,8 +90,8 @@ class DesignedEngine:
         pairs = np.unique((cell * n_groups + group)[self._usable])
         if np.unique(pairs // n_groups, return_counts=True)[1].max() < 2:
             raise ValueError(
-                "groups has no two groups that can be compared: in each class (and stratum, if there are strata), all"
-                " rows belong to one group. Pass smaller groups, such as patients."
+                "groups has no two groups that can be compared: all rows of a class (in the same stratum, if there are"
+                " strata) belong to the same group. Pass groups with fewer rows each."
             )
 
     @property
@@ -124,10 +124,12 @@ class DesignedEngine:
                 " columns, or merge their values."
             )
         if n_out:
-            warn(
-                f"{n_out:,} of {m:,} rows are left out: adjust_for makes {len(size)} strata, and in some of them a"
-                f" class has fewer than {MIN_CELL} rows, or no other class is present."
+            small = (
+                f"strata with fewer than {2 * MIN_CELL} rows are not used"
+                if self._is_numeric
+                else f"a stratum is used for the classes with at least {MIN_CELL} rows in it, if there are two of them"
             )
+            warn(f"{n_out:,} of {m:,} rows are left out: adjust_for makes {len(size)} strata, and {small}.")
 
     def _count(self) -> Target:
         """Count the rows that are used; return the target with the shares of its classes.

@@ -54,7 +54,7 @@ def warn_of_differences(workers: Iterable[dict[str, str]]) -> None:
         if names:
             differences = ", ".join(f"{name} {worker[name]} (driver: {driver[name]})" for name in names)
             warn(
-                f"The workers' Python, {worker['executable']}, has other versions than the driver: {differences}."
+                f"The versions on the workers, in {worker['executable']}, are not those on the driver: {differences}."
                 " Results may differ, or jobs may fail. Install the same versions on both sides."
             )
             return

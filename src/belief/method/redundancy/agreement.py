@@ -90,7 +90,7 @@ class Agreement(Measure):
         if theta == "auto":
             return UniqueShareRule(1.0)
         if isinstance(theta, str) or theta > 1:
-            raise ValueError(f"theta must be 'auto' or a number up to 1 with redundancy='agreement'; got {theta!r}.")
+            raise ValueError(f"With redundancy='agreement', theta must be 'auto' or a number up to 1; got {theta!r}.")
         return UniqueShareRule(float(theta))
 
     @staticmethod
