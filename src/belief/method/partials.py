@@ -251,7 +251,7 @@ class Tally:
 
     @classmethod
     def validated(cls, pairs: Pairs, n_features: int, values: Mapping[str, Any]) -> Self:
-        """Make a tally from stored values; raise a ValueError if they cannot be the sums over pairs like these."""
+        """Make a tally from stored values; raise a ValueError if they cannot be sums over `pairs`."""
         found = cls(**values)
         like = cls.zero(pairs, n_features, rates=found.rates.size > 0)
         for name in ("total", "count", "rates", "spread", "queries", "unweighted"):
