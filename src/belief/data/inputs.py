@@ -116,7 +116,7 @@ def open_input(
         else:
             if y is not None and all(Path(p).exists() for p in paths):
                 raise ValueError(
-                    "y must be the name of a column if X is a file. Name the target column with label='name'."
+                    "X is a file, so y cannot hold the values of the target. Pass the name of its column, label='name'."
                 )
             _check_no_names(feature_names, "a file, whose columns have names")
             opened = open_files([Path(p) for p in paths], columns, layer)

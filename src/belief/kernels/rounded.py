@@ -189,12 +189,14 @@ def round_sparse_rows(
 def compare(
     kind: Instructions, rows: RoundedRows, queries: RoundedQueries, limits: Array, columns: int, candidates: Array
 ) -> None:
-    """Set a bit for each query and each row that may be its neighbour, in `candidates`, (queries, panels) uint16.
+    """Set a bit in `candidates` for each query and each row that may be its neighbour.
 
     Parameters
     ----------
     limits : (queries, groups) float32; a row is excluded if its lower bound of d² - |q|² is above the limit
-    columns : the number of panels in a batch; all queries are compared with a batch while it is in the CPU cache
+    columns : the number of panels (rows that are stored together) in a batch; all queries are compared with a batch
+        while it is in the CPU cache
+    candidates : (queries, panels) uint16, with one bit per row of a panel
     """
     packed, terms = rows.packed, rows.terms
     n_panels, steps, lanes = packed.shape

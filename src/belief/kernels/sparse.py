@@ -426,7 +426,7 @@ def tally(
     weight : empty, or the share of each pair that is added to this line; the rest is added to the next line
     total : (kinds, features), Σ|a - b|
     e : (features), Σ(1 - cr)
-    spread : (2 or 7, groups, features), Σδ and Σδ² over the queries, or sums of products if pairs have weights
+    spread : the sums for the variance over queries, as in `belief.kernels.shapes.Sums`
     """
     room = longest(Q) + longest(R)
     column, gap = np.empty(room, np.int64), np.empty(room)

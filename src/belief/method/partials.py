@@ -119,7 +119,7 @@ class Pairs:
 
     @classmethod
     def concat(cls, parts: Sequence[Self]) -> Self:
-        """Concatenate pairs that have the same kinds."""
+        """Concatenate the pairs of several parts, which all have the same `spread_shape`."""
         query, neighbour, kind = (
             np.concatenate([getattr(x, f) for x in parts]) for f in ("query", "neighbour", "kind")
         )
@@ -167,7 +167,7 @@ class Pairs:
 
     @property
     def spread_shape(self) -> tuple[int, int, int]:
-        """The number of lines of `Tally.spread`, the number of lines of `Tally.queries`, and the number of groups.
+        """The lengths of the first axes of `Tally.spread` and `Tally.queries`, and the number of groups.
 
         Group g has two kinds of pairs: 2·g for misses and 2·g + 1 for hits.
         """

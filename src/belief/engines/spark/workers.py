@@ -76,7 +76,7 @@ def explain_error(spark: Any, message: str) -> str | None:
 
 
 def _ask_worker(spark: Any) -> dict[str, str]:
-    """Return the versions of Python and packages on a worker; only the path of its Python if a job there fails."""
+    """Return the versions of Python and packages on a worker, or the path of its Python if a job there fails."""
     from pyspark import cloudpickle
     from pyspark.sql.functions import udf
 
