@@ -289,7 +289,8 @@ def test_csv_codes_beyond_float_precision_are_exact(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "message"), [({"y": [0, 1]}, "y must be the name of a column"), ({"label": "list"}, "must be numeric")]
+    ("options", "message"),
+    [({"y": [0, 1]}, "X is a file, so y cannot hold the values"), ({"label": "list"}, "must be numeric")],
 )
 def test_unusable_targets_of_files_raise(tmp_path, options, message):
     table = pa.table({"x": np.arange(60) % 7, "y": np.arange(60) % 2, "list": [[1]] * 60})

@@ -151,7 +151,7 @@ def oversampled(times):
 
 def test_merging_copies_restores_the_selection():
     X, y = oversampled(20)
-    with pytest.warns(UserWarning, match="copies of the sampled row.*copies='merge'"):
+    with pytest.warns(UserWarning, match="copies of the row itself.*copies='merge'"):
         kept = belief.select(X, y, 5, random_state=0, copies="keep", **PLAIN)  # by weight alone
     merged, once = (
         belief.select(X, y, 5, random_state=0, copies="merge", **PLAIN),

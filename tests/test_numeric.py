@@ -377,7 +377,7 @@ def test_csv_column_of_integers_that_become_fractions(tmp_path):
 
 @pytest.mark.filterwarnings("ignore:n_features_to_select:UserWarning")  # the checks' tables have few columns
 @pytest.mark.filterwarnings("ignore:n_neighbors:UserWarning")  # and few rows
-@pytest.mark.filterwarnings("ignore:.*copies of the sampled row:UserWarning")  # or columns of few values
+@pytest.mark.filterwarnings("ignore:.*copies of the row itself:UserWarning")  # or columns of few values
 @parametrize_with_checks([BeliefSelector(task="regression")], expected_failed_checks=lambda estimator: NOT_REPETITION)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

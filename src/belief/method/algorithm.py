@@ -603,9 +603,9 @@ class Run:
                 continue
             name = self.target.names.tolist()[c]
             warn(
-                f"{100 * copied[c]:.0f} % of the nearest neighbours within class {name!r} are copies of the row whose"
-                " neighbours they are, so the weights and p-values are unreliable. If rows were duplicated to"
-                " oversample a class, set copies='merge'. If the columns merely have few values, ignore this warning."
+                f"{100 * copied[c]:.0f} % of the nearest neighbours within class {name!r} are copies of the row"
+                " itself, so the weights and p-values are unreliable. If rows were duplicated to oversample a class,"
+                " set copies='merge'. If the columns merely have few values, ignore this warning."
             )
 
     def collect_results(self, estimate: Estimate, reason: str) -> dict[str, Any]:
