@@ -25,6 +25,7 @@ BAD_INPUT = {
     "y missing": ((X, None), {}, "requires y to be passed"),
     "y of another length": ((X, Y[:39]), {}, r"X has 40, y has 39"),
     "y two-dimensional": ((X, np.column_stack([Y, Y])), {}, r"y should be a 1d array.*\(40, 2\)"),
+    "y a table of two columns": ((X, pd.DataFrame({"a": Y, "b": Y})), {}, r"got a table of shape \(40, 2\) instead"),
     "one class": ((X, np.zeros(40)), {}, "y has only one class, 0.0, but at least 2 classes are needed"),
     "regression target": ((X, rng.random(40)), {"task": "classification"}, "regression target.*KBinsDiscretizer"),
     "NaN in y": ((X, np.where(Y, 1.0, np.nan)), {}, r"Input y contains NaN \(first in row 0\)"),

@@ -169,6 +169,18 @@ def test_y_as_a_table_of_one_column(y):
     assert belief.select(X, y, 1, random_state=0).selected.tolist() == [2]
 
 
+def test_damaged_arrow_table_raises():
+    offsets, letters = (pa.py_buffer(data) for data in (np.array([0, 5, 3, 9], np.int32).tobytes(), b"abcdefghi"))
+    table = pa.table({"a": pa.StringArray.from_buffers(3, offsets, letters), "y": [0, 1, 0]})
+    with pytest.raises(ValueError, match=r"X, an Arrow table, is damaged: .*offset.* Read or create it again"):
+        belief.select(table, "y")
+
+
+def test_given_by_position_in_a_mapping_raises():
+    with pytest.raises(ValueError, match="given contains the position of a column, but X is a dict"):
+        belief.select({"a": Y, "b": Y}, Y, given=[0])
+
+
 def test_swapped():
     for table in (X, FRAME, pl.from_pandas(FRAME)):
         with pytest.raises(ValueError, match="X has one dimension and y has 4 columns: they look swapped"):

@@ -78,6 +78,8 @@ def test_explain_one_feature_returns_a_row(result):
     lines = repr(row).splitlines()
     assert lines[0].split() == ["feature", "height"]
     assert lines[-1].split(maxsplit=1) == ["reason", row.reason]
+    with pytest.raises(ValueError, match="There is no feature 8: the data has 8 features, numbered from 0"):
+        result.explain(8)
     unwatched = next(j for j in range(8) if j not in result.watched and j not in result.selected)
     row = result.explain(unwatched)
     assert (row.unique_share, row.score, row.redundant_with, row.agreement) == (None, None, None, None)
