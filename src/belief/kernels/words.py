@@ -104,7 +104,7 @@ def multiply_words(
     ints, query_scale : the queries as in `round_words`, padded to a multiple of kind.queries
     packed, row_scale : the rows in panels, padded to a multiple of kind.panels, and their scales
     width : the number of columns
-    queries, rows : the blocks (start, stop), which begin where a smaller block begins
+    queries, rows : the blocks (start, stop); each start is a multiple of the size of the smaller blocks
     is_first : whether these are the first columns, so that `product` is overwritten
     product : (queries, rows) float32
     """

@@ -478,7 +478,7 @@ class Run:
         return Candidates(order, n_select, w, scores, of_class, least, eligibility)
 
     def _relevance_by_class(self, excess: Array) -> tuple[Array, list[LeastScores]]:
-        """Return the relevance of each feature for each class, (classes, features), and the minimum scores per class.
+        """Return the relevance of each feature for each class, (classes, features), and lower limits of the scores.
 
         The relevance for a class is reduced if the feature is not significant for it, and if the feature separates
         another class better. `excess` is the separation of each class above the null weight.

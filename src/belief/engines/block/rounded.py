@@ -136,8 +136,8 @@ def make_slots(n: Array, kind: Instructions) -> tuple[Array, Array, Array]:
 def find_candidates(kind: Instructions, rows: RoundedRows, queries: RoundedQueries, bound: Array) -> Array:
     """Return bit masks, (queries, panels), in which bit i is 1 if row i of the panel may be a neighbour of the query.
 
-    `bound` is the largest d² of a neighbour of each query in each group. A row is excluded if its lower bound of d²,
-    minus the squared norm of the query, exceeds a limit, which follows from `bound`.
+    A row is excluded if its lower bound of d² is larger than `bound`, the largest d² of a neighbour of the query in the
+    group of the row.
     """
     limits = bound - queries.norm[: len(bound), None] * (1 - ERROR)
     padded = np.full((len(queries.ints), limits.shape[1]), -np.inf, np.float32)

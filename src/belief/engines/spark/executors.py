@@ -102,7 +102,7 @@ def frame_engine(
 
 
 class _SparkCluster:
-    """The base class of Spark clusters. It holds the DataFrame to stage, and runs jobs in the DataFrame's session."""
+    """The base class of Spark clusters. It holds the DataFrame that is staged, and runs jobs in its session."""
 
     def __init__(self, frame: FrameInput, report: Callable[[str], None]) -> None:
         self.frame = frame

@@ -104,7 +104,7 @@ class _Gathering:
         return covered if covered.all() else covered & ~np.isin(pairs.query, pairs.query[~covered])
 
     def locate(self, batches: Sequence[Pairs]) -> LocatedPairs:
-        """Return the pairs of each portion, with positions in the block of the portion instead of row ids."""
+        """Return the pairs of `batches` by portion; positions in the block of the portion replace row ids."""
         out: dict[int, list[tuple[int, Pairs]]] = {}
         for t, pairs in enumerate(batches):
             portion = self.portion[np.searchsorted(self.queries, pairs.query)]
