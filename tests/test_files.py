@@ -250,12 +250,17 @@ def test_memory_is_less_than_file_size(tmp_path):
             out.write_table(piece.slice(0, 1000))
     options = ["--sample-size", 50, "--top", 3, "--working-memory", 16, "--copies", "keep"]
     options += ["--out", tmp_path / "r.json", "--force"]
-    # the peaks of a file differ by up to 42 MB between runs, so the smaller of two counts; on average, the second half
-    # of the file adds 170 MB to its size and 30 MB to the peak
-    tiny, half, whole = (min(peak_mb(tmp_path / f"{name}.parquet", *options) for _ in range(2)) for name in sizes)
-    assert json.loads((tmp_path / "r.json").read_text())["selected"][0] == 7
     size = (tmp_path / "whole.parquet").stat().st_size / 2**20
     assert size > 330
+    # On average, the second half of the file adds 170 MB to its size and 30 MB to the peak. But the peaks of a file
+    # differ by up to 42 MB between runs, so the least of three counts.
+    tiny = half = whole = np.inf
+    for _ in range(3):
+        peaks = [peak_mb(tmp_path / f"{name}.parquet", *options) for name in sizes]
+        tiny, half, whole = np.minimum([tiny, half, whole], peaks)
+        if whole - tiny < size / 1.2 and whole - half < size / 4:
+            break
+    assert json.loads((tmp_path / "r.json").read_text())["selected"][0] == 7
     assert whole - tiny < size / 1.2
     assert whole - half < size / 4
 

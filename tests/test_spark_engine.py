@@ -1,7 +1,7 @@
 """The Spark engine: DataFrames of all kinds, staging, errors, and lost workers.
 
-test_engines.py compares its operations with the local engine. A test runs others on Spark Connect, in a child process
-(see spark_sessions.py).
+test_engines.py compares its operations with the local engine, and test_spark_estimator.py runs tests of this file on
+Spark Connect.
 """
 
 import itertools
@@ -13,7 +13,6 @@ from threading import Timer
 
 import numpy as np
 import pytest
-import test_engines
 import test_invariances
 import traced
 from effort import THOROUGH
@@ -21,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.sparse import csr_array, issparse
-from spark_sessions import cluster, connect_server, on_connect, stop_session, wait_until
+from spark_sessions import cluster, stop_session, wait_until
 
 import belief
 from belief.data.source import ArraySource
@@ -364,13 +363,6 @@ def test_unpack_inverts_pack(arrays):
     for name, x in arrays.items():
         assert back[name].dtype == x.dtype
         np.testing.assert_array_equal(back[name], x)
-
-
-@pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="this is the child")
-def test_on_spark_connect():
-    with connect_server() as address:
-        chosen = "not cluster" if THOROUGH else "plain_columns or bad or vectors or progress or test_belief"
-        on_connect(address, __file__, test_engines.__file__, "-x", "-k", chosen)
 
 
 @pytest.mark.parametrize(

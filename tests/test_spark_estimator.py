@@ -1,4 +1,4 @@
-"""The pyspark.ml estimator and model, on classic Spark and, in the last test, on Spark Connect."""
+"""The pyspark.ml estimator and model on classic Spark; a test runs these and others on Spark Connect."""
 
 import gc
 import inspect
@@ -10,6 +10,8 @@ from threading import Timer
 
 import numpy as np
 import pytest
+import test_engines
+import test_spark_engine
 from effort import THOROUGH
 from spark_sessions import connect_server, on_connect
 
@@ -424,9 +426,12 @@ def test_load_refuses_another_format_or_class(selector, spark, tmp_path):
 @pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="this is the child")
 def test_on_spark_connect(df, selector, tmp_path):
     selector.fit(df).save(str(tmp_path / "model"))
+    # in one process and with one server, because both start slowly
+    files = [__file__, test_spark_engine.__file__, test_engines.__file__]
+    some = "test_spark_estimator and not cross_validator or plain_columns or bad or vectors or progress or test_belief"
     with connect_server() as address:
-        chosen = [] if THOROUGH else ["-k", "not cross_validator"]
-        on_connect(address, __file__, *chosen, BELIEF_TEST_MODEL=str(tmp_path / "model"))
+        chosen = "not cluster" if THOROUGH else some
+        on_connect(address, *files, "-x", "-k", chosen, BELIEF_TEST_MODEL=str(tmp_path / "model"))
 
 
 @pytest.mark.skipif("BELIEF_TEST_MODEL" not in os.environ, reason="runs in the child of test_on_spark_connect")
