@@ -167,7 +167,9 @@ def select_in_blocks(stream, notes=None, **settings):
     """Select features of an open stream with so little memory that no block is kept."""
     engine, _ = open_engine(stream, None, "auto", Resources(working_memory=2**14), notes)
     with Reporter() as reporter, engine:
-        return run_engine(engine, Settings(**settings), lambda: stream.names, 16, reporter, notes, stream)
+        result = run_engine(engine, Settings(**settings), lambda: stream.names, 16, reporter, notes, stream)
+        assert engine._whole is None  # the table is larger than the memory
+        return result
 
 
 AS_LARGE = {"small_rows": 0}  # small tables take the code path of large ones

@@ -352,6 +352,7 @@ def test_damaged_results_are_refused(tmp_path, expected, capsys, command):
 
 def test_report_without_matplotlib_fails_before_the_run(tmp_path, churn, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setattr(belief, "select", lambda *args, **options: pytest.fail("it ran"))
     code, out, err = call(capsys, "select", churn, *LEFT, "--report", tmp_path / "r.html")
     assert (code, out) == (1, "")
     needed = f"Pictures and reports need matplotlib, which is not installed: {install_command('report', 'matplotlib')}."

@@ -13,6 +13,7 @@ from random_tables import table
 from scipy.sparse import csr_array
 
 from belief.engines.block import block_engine, local_engine
+from belief.engines.block.rounded_sparse import SparseRoundedSearch
 from belief.engines.block.words import HEIGHT
 from belief.engines.resources import Resources
 from belief.engines.stream import StreamEngine
@@ -241,12 +242,15 @@ def test_blocks_of_sparse_rows_that_bring_neighbours():
         (1, 15),  # many candidates
     ],
 )
-def test_int8_or_the_index_of_sparse_rows(first, size):
-    rng = np.random.default_rng(0)
+def test_int8_or_the_index_of_sparse_rows(monkeypatch, first, size):
+    rng, done, run = np.random.default_rng(0), [], SparseRoundedSearch.run
+    monkeypatch.setattr(SparseRoundedSearch, "run", lambda self, *rows: done.append(run(self, *rows)) or done[-1])
     X = np.where(rng.random((4000, 1000)) < 0.05, rng.standard_normal((4000, 1000)), 0.0)
     X[:256] *= first
     labels = rng.integers(0, 3, 4000).astype(np.int32)
     same(*(sparse_neighbours(X, labels, how, 1500, size, scale="none") for how in ("auto", "float32")))
+    assert len(done) == 1
+    assert (done[0] == 4000) == (first == 1 and size == 5)  # otherwise, the index compares the other rows
 
 
 @pytest.mark.parametrize("blocks", [1, 3])

@@ -122,12 +122,13 @@ def test_large_tables_that_can_be_read_once(kind, file, monkeypatch):
     check_in_batches(READ_ONCE[kind](file))
 
 
-def test_large_reader_is_copied_with_one_warning():
+def test_large_reader_is_copied_with_one_warning(monkeypatch):
+    monkeypatch.setattr(relations.spool, "__defaults__", (1000, 10_000))
     with pytest.warns(UserWarning, match=r"X can be read only once .* copied to .*belief-") as told:
-        relation = relations.spool(TABLE.to_reader(max_chunksize=100), max_kept_bytes=1000, warned_bytes=10_000)
+        result = belief.select(TABLE.to_reader(max_chunksize=100), **SETTINGS)
     assert len(told) == 1
     assert told[0].filename == __file__
-    check_in_batches(relation)
+    check(result)
 
 
 @pytest.mark.slow

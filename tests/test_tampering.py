@@ -239,15 +239,16 @@ def test_checkpoint_with_a_growing_sample(tmp_path, monkeypatch):
 
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 30_000)
-    X = rng.standard_normal((30_000, 8)) + 0.02 * y[:, None]
-    parquet.write_table(pa.table([*X.T, y], names=[*"abcdefgh", "y"]), tmp_path / "a.parquet")
+    X = rng.standard_normal((30_000, 20)) + np.repeat([0.4, 0.1, 0.0], [3, 2, 15]) * y[:, None]
+    parquet.write_table(pa.table([*X.T, y], names=[*"abcdefghijklmnopqrst", "y"]), tmp_path / "a.parquet")
     monkeypatch.setattr(time, "monotonic", itertools.count(0, 60).__next__)  # a checkpoint after every block
     stream = belief.data.open_files([tmp_path / "a.parquet"], belief.data.ColumnSelection("y"))
     stream.files.max_batch_rows = 5_000
     options = {"n_features_to_select": 3, "random_state": 0, "significance": None}
     options["working_memory"] = 16  # too little to keep the rows
     noted = belief.select(stream, checkpoint=tmp_path / "notes", **options)
-    assert noted.sample_size > 2000
+    assert 2000 < noted.sample_size < len(y)
+    assert X.nbytes > 2**22  # so that the rows are not kept
     given = belief.select(stream, sample_size=noted.sample_size, **options)
     np.testing.assert_allclose(noted.weights, given.weights, rtol=1e-9)
 

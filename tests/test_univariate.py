@@ -114,9 +114,9 @@ def test_summaries_with_groups_merge_in_any_order(seed, height, sort):
 @pytest.mark.parametrize("sparse", [False, True])
 def test_univariate_p_values_are_nan_for_too_many_or_unknown_groups(sparse):
     X, labels, discrete = table(np.random.default_rng(0), missing=0.0)
-    found = Describer(Resources())
-    found.add(X[:100], discrete, groups=labels[:100].astype(np.int32))
-    found.add(X[100:], discrete)  # nobody knows
+    rows, found = csr_array(X) if sparse else X, Describer(Resources())
+    found.add(rows[:100], discrete, groups=labels[:100].astype(np.int32))
+    found.add(rows[100:], discrete)  # nobody knows
     assert np.isnan(univariate_p_values(found.summary())).all()
     n = 4200  # the counts of 4,200 groups of 4,200 features need more than 2**28 bytes
     rows = csr_array(eye_array(n)) if sparse else np.eye(n, dtype=np.float32)

@@ -247,9 +247,9 @@ def select(
             "working_memory": working_memory != DEFAULT_WORKING_MEMORY,
             "device": device != "auto",
         }
-        name = next((name for name, is_given in has_no_effect.items() if is_given), None)
-        if name is not None:
-            raise ValueError(f"{name} has no effect because X is a Spark DataFrame. Omit {name}.")
+        for name, is_given in has_no_effect.items():
+            if is_given:
+                raise ValueError(f"{name} has no effect because X is a Spark DataFrame. Omit {name}.")
         options = {
             "task": task,
             "discrete_features": discrete_features,

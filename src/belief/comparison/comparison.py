@@ -116,7 +116,7 @@ class Comparison:
         return np.array([self.compare_with_best(s.by_fold) for s in self.standings])
 
     def compare_with_best(self, by_fold: Sequence[float]) -> tuple[float, float, float]:
-        """Compare scores with those of the best selector in the same folds; return a row of `behind`."""
+        """Compare scores with those of the best selector in the same folds; return three values as in `behind`."""
         difference = np.subtract(self.standings[0].by_fold[: len(by_fold)], by_fold)
         mean, n = float(difference.mean()), len(difference)
         if n < 2:

@@ -209,8 +209,8 @@ class ArrayStream(Stream):
             raise ValueError(f"X is an array on disk of the type {dtype}, which is not numeric. Convert it to numbers.")
         self.declared = parse_discrete_features(discrete_features, names, int(X.shape[1]))
         self.discrete = self.declared | (dtype.kind == "b")
-        self._changes = ChangeDetector([file] if file is not None and file.is_file() else [])
         self._file = [file] if file is not None and file.is_file() else []
+        self._changes = ChangeDetector(self._file)
 
     def first_pass(self, labels: Labels) -> Iterator[Any]:
         labels.add(self._y)

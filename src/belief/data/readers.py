@@ -281,6 +281,7 @@ class CsvFiles:
         # Wide files need many small allocations; with the system's allocator they cause less fragmentation.
         is_wide = len(self._names) > MAX_INFERRED_COLUMNS
         parse_options = arrow_csv.ParseOptions(delimiter=self._columns.separator_for(path), newlines_in_values=True)
+        pool = pyarrow().system_memory_pool() if is_wide else None
         diagnose = partial(self._diagnose, path, types) if threads else lambda: None
         with rephrase_errors(path, "CSV", diagnose, self._encodings[path]):
             while True:
@@ -292,7 +293,6 @@ class CsvFiles:
                     skip_rows=count_leading_empty_lines(path, self._encodings[path]),
                     skip_rows_after_names=int(self._columns.header),
                 )
-                pool = pyarrow().system_memory_pool() if is_wide else None
                 try:
                     return arrow_csv.open_csv(path, read_options, parse_options, convert_options, pool)
                 except pyarrow().ArrowInvalid as error:

@@ -1,6 +1,7 @@
 """Files on other machines, given by URLs.
 
-pyarrow reads s3://, gs:// and abfs://, the standard library https://, and fsspec all others.
+pyarrow reads s3://, gs:// and abfs:// if it includes their filesystems, the standard library http:// and https://, and
+fsspec all others.
 
 Parquet and Arrow files are read in place, in batches. Files of other formats are first copied to a temporary folder.
 """

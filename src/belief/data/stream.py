@@ -69,7 +69,7 @@ class TableStream(Stream):
         declared: Array,
         y: Any = None,
     ) -> None:
-        self.files, self.label, self.names, self._y = files, label, list(names), y
+        self.files, self.label, self._y = files, label, y
         if isinstance(files, CsvFiles):
             files.check_no_mixed_columns([n for n, discrete in zip(names, declared, strict=True) if not discrete])
         if label is not None:

@@ -148,7 +148,7 @@ def _describe_numeric(X: Array, group: Array, shown: list[int]) -> list[_Describ
     return [(list(present), quantiles[:, :, t].tolist(), ranks[:, t].tolist(), [], []) for t in range(n)]
 
 
-def _has_two_values(X: Array) -> Array:  # NaN is not a value
+def _has_two_values(X: Array) -> Array:  # False if a value is missing
     if not len(X):
         return np.zeros(X.shape[1], bool)
     low, high = X.min(axis=0), X.max(axis=0)

@@ -13,7 +13,7 @@ from belief.method.partials import Pairs, Tally
 SUM_ROUNDING = 1e-12  # a difference below this share of the sum of its two terms is rounding error
 VARIANCE_ROUNDING = 1e-9  # a sum of squares about the mean below this share of the sum of squares is rounding error
 WEAK, TRIFLE = 0.05, 0.001  # the least relevance of significant features, and how much evidence can add to it
-LEAST_P = 1e-300  # the smallest p-value
+LEAST_P = 1e-300  # the smallest p-value; it also keeps divisors from being 0
 INFLUENCE_ROUNDING = 1e-13  # a sum of six products below this share of their absolute sum is rounding error
 
 
@@ -128,6 +128,17 @@ def average_hits(hits: Array, count: Array) -> Array:
     return (hits + of_others) / 2.0
 
 
+def z_of(w: Array, se: Array) -> Array:
+    """Return w/se. Where se is 0, return 0 if w is 0, and ±infinity otherwise."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(w == 0.0, 0.0, w / se)
+
+
+def largest_excess(excess: Array, significant: Array) -> float:
+    """Return the largest excess of a significant feature, which corresponds to a relevance of 1."""
+    return float(excess[significant].max(initial=0.0))
+
+
 def relevance_by_evidence(excess: Array, p: Array, significant: Array, constant: Array) -> Array:
     """Return u, the relevance of each feature in [0, 1] (section 6b of method.md).
 
@@ -136,7 +147,7 @@ def relevance_by_evidence(excess: Array, p: Array, significant: Array, constant:
     """
     evidence = evidence_of(p)
     u = np.zeros(len(p))
-    unit = float(excess[significant].max(initial=0.0))  # has a relevance of 1
+    unit = largest_excess(excess, significant)
     if significant.any():
         by_weight = excess / unit if unit > 0 else np.zeros(len(p))
         u = np.where(significant, np.maximum(by_weight, least_relevance(p, float(evidence[significant].max()))), 0.0)

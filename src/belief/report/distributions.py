@@ -32,11 +32,11 @@ def describe_distribution(result: Result, distribution: FeatureDistribution) -> 
     if distribution.quantiles:  # box plots, as the positions of the 5, 25, 50, 75 and 95 % quantiles
         low, high = min(q[0] for q in distribution.quantiles), max(q[-1] for q in distribution.quantiles)
         low, high = (low, high) if high > low else (low - 0.5, low + 0.5)
-    for name, quantiles in zip(names, distribution.quantiles, strict=False):
+    for name, quantiles in zip(names if distribution.quantiles else [], distribution.quantiles, strict=True):
         at = [round(STRIP_WIDTH * (x - low) / (high - low), 1) for x in quantiles]
         description = "{0}: median {3}, middle half {2} to {4}".format(name, *map(format_number, quantiles))
         strips.append({"group": name, "at": at, "description": description})
-    for name, shares in zip(names, distribution.shares, strict=False):  # stacked bars
+    for name, shares in zip(names if distribution.shares else [], distribution.shares, strict=True):  # stacked bars
         start, parts = 0.0, []
         for share in shares:
             parts.append((round(STRIP_WIDTH * start, 1), round(STRIP_WIDTH * share, 1)))

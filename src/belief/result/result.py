@@ -15,6 +15,7 @@ from belief.method.distributions import PARTS, FeatureDistribution
 from belief.method.folds import Stability
 from belief.method.redundancy import make_rule
 from belief.method.redundancy.base import Rule
+from belief.method.relevance import largest_excess, z_of
 from belief.method.settings import Settings
 from belief.method.targets import CLASSIFICATION, REGRESSION
 from belief.result.deferred import DeferredFields, FeaturePair
@@ -423,8 +424,7 @@ class Result:
     @property
     def z(self) -> Array:
         """The z-score of each feature: its weight divided by the standard error."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(self.weights == 0.0, 0.0, self.weights / self.se)
+        return z_of(self.weights, self.se)
 
     @property
     def significant(self) -> Array:
@@ -446,7 +446,7 @@ class Result:
         """The weight that corresponds to a relevance of 1; 0 if no feature is relevant."""
         if self.settings["significance"] is None:
             return self.rule.relevance_scale(np.delete(self.weights, self.constant))[1]
-        return float((self.weights - self.null_weight)[self.significant].max(initial=0.0))
+        return largest_excess(self.weights - self.null_weight, self.significant)
 
     @property
     def error_of_relevance(self) -> Array:

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import Field
 from types import NoneType
-from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Self, get_args, get_origin, get_type_hints
 
 import numpy as np
 from pyspark.ml.param import Param, Params, TypeConverters
 
 from belief.method.settings import Settings
 
-P = TypeVar("P", bound="BeliefParams")
 SPARK_NAMES = {  # settings that have another name in Spark
     "n_features_to_select": "numTopFeatures",
     "n_neighbors": "numNeighbors",
@@ -114,7 +113,7 @@ class BeliefParams(Params):
         self._setDefault(**{p.name: default for p, default in TABLE.items()})
         self._setDefault(outputCol=f"{self.uid}__output")
 
-    def _set(self: P, **params: Any) -> P:
+    def _set(self, **params: Any) -> Self:
         """Set Params by name; optional columns, such as `weightCol`, can be set to None, which clears the Param."""
         for name in ("inputCols", "outputCol", "groupsCol", "adjustForCols", "weightCol"):
             if name in params and params[name] is None:

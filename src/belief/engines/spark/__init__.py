@@ -12,5 +12,5 @@ These modules do not need Spark, and are tested with a process pool instead (tes
 
 engine.py     the Engine protocol over a cluster       gathering.py  bring the rows of pairs together
 jobs.py       computations on blocks, and the          wire.py       dicts of arrays to bytes
-              interface of a cluster                   records.py    dataclasses to dicts of arrays
+              interface of a cluster                   ../records.py dataclasses to dicts of arrays
 """

@@ -49,7 +49,7 @@ def summarise(values: Tensor, group: Tensor, n_groups: int, discrete: Array) -> 
     count, shift, m2, minimum, maximum, nonzero = torch.stack(lines).cpu().numpy()
     levels, n_lines = [Levels.zero()], max(n_groups, 1)
     for j in discrete.tolist():
-        is_known = ~values[:, j].isnan()
+        is_known = slice(None) if present is None else present[:, j]
         value, which = torch.unique(values[is_known, j], return_inverse=True)
         cells = torch.bincount(which * n_lines + group[is_known], minlength=len(value) * n_lines)
         table, value = (x.cpu().numpy() for x in (cells.reshape(-1, n_lines), value.double()))

@@ -79,8 +79,9 @@ class Rule:
         """
         out = np.zeros_like(w)
         live = w[~constant]
-        if len(live) and np.ptp(live) > 1e-9 * np.abs(live).max():
-            out[~constant] = (live - live.min()) / np.ptp(live)
+        low, width = self.relevance_scale(live)
+        if len(live) and width > 1e-9 * np.abs(live).max():
+            out[~constant] = (live - low) / width
         return out
 
     def accumulate(self, accumulated: Array, redundancy: Array) -> Array:
