@@ -332,8 +332,8 @@ def test_timings_add_up_to_the_whole_run(monkeypatch):
 def test_timings_of_a_fit_add_up_to_its_time(kind, significance, tmp_path, monkeypatch):
     monkeypatch.setattr(time, "perf_counter", time.process_time)  # does not count other programs of a busy machine
     rng = np.random.default_rng(0)
-    table = rng.normal(size=(5000, 120)) * (rng.random((5000, 120)) < (0.2 if kind == "sparse" else 1.0))
-    target = (table[:, 0] + rng.normal(size=5000) > 0).astype(int)
+    table = rng.normal(size=(10_000, 120)) * (rng.random((10_000, 120)) < (0.2 if kind == "sparse" else 1.0))
+    target = (table[:, 0] + rng.normal(size=10_000) > 0).astype(int)
     y = target
     if kind == "sparse":
         table = csr_array(table)

@@ -292,32 +292,29 @@ def test_undecodable_files_raise(tmp_path, capsys):
 def test_pipe_raises_at_once(tmp_path, ending):
     pipe = tmp_path / f"a.{ending}"
     os.mkfifo(pipe)
-    began = time.monotonic()
     command = [sys.executable, "-m", "belief.cli", "select", str(pipe), "--label", "y"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
     assert done.returncode == 1
     said = f"belief: {pipe} is a pipe or a device, but files are read several times. Save it to a file first.\n"
     assert done.stderr == said
-    assert time.monotonic() - began < 30
 
 
 # --- wide CSV files ---
 
 MEASURED = """
-import resource, sys
+import sys
 from belief.cli.commands import main
 code = main(sys.argv[1:])
-used = resource.getrusage(resource.RUSAGE_SELF)
 # the peak memory of this process; ru_maxrss includes that of its parent
 most = next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]
-print(used.ru_utime + used.ru_stime, int(most) / 1024, file=sys.stderr)
+print(int(most) / 1024, file=sys.stderr)
 sys.exit(code)
 """
 
 
 @pytest.mark.slow
 @pytest.mark.linux
-def test_csv_of_100_000_columns_is_fast_and_needs_about_a_gigabyte(tmp_path):
+def test_csv_of_100_000_columns_needs_about_a_gigabyte(tmp_path):
     rng = np.random.default_rng(0)
     width, m = 100_000, 60
     X = rng.integers(-5000, 5000, (m, width))
@@ -326,14 +323,11 @@ def test_csv_of_100_000_columns_is_fast_and_needs_about_a_gigabyte(tmp_path):
     rows = [",".join([*map(str, x), "b" if i % 3 else "", str(i % 2)]) for i, x in enumerate(X.tolist())]
     (tmp_path / "a.csv").write_text("\n".join([",".join([*names, "word", "y"]), *rows]))
     options = ["--label", "y", "--top", "1", "--seed", "0", "--quiet", "--write-data", str(tmp_path / "w.csv")]
-    done = subprocess.run(
-        [sys.executable, "-c", MEASURED, "select", str(tmp_path / "a.csv"), *options], capture_output=True, text=True
-    )
+    command = [sys.executable, "-c", MEASURED, "select", str(tmp_path / "a.csv"), *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)  # ten times what it takes
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "w.csv").read_text().startswith("feature_7,y\n")
-    seconds, megabytes = map(float, done.stderr.split()[-2:])
-    assert seconds < 15  # of two cores, so that it takes no longer
-    assert megabytes < 1250  # about 1,000 to read it and 130 for the tests; other versions of Arrow may differ
+    assert float(done.stderr) < 1250  # about 1,000 to read it and 130 for the tests; other versions of Arrow may differ
 
 
 @pytest.mark.parametrize("option", ["--write-data", "--out", "--report", "--checkpoint"])
