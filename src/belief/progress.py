@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Self, TextIO
 
 __all__ = ["Progress"]
@@ -154,11 +155,24 @@ class Bar:
             unit, at_least = "pairs" if p.detail == COMPARING else "steps", "at least "
         if not p.total:
             return f"{p.done:,} {unit}, {rate:,.0f} {unit}/s"
-        # The first half of the time does not count, because the first rows of a search take longest.
-        seconds, done = max((x for x in self._seen if x[0] <= p.seconds / 2), default=(0.0, 0))
-        recent_rate = max(p.done - done, 1) / max(p.seconds - seconds, 1e-9)
-        remaining = format_duration((p.total - p.done) / recent_rate)
-        return f"{p.done:,} of {p.total:,} {unit}, {at_least}{remaining} left, {rate:,.0f} {unit}/s"
+        remaining = f"{at_least}{format_duration(left)} left, " if (left := self._time_left(p)) is not None else ""
+        return f"{p.done:,} of {p.total:,} {unit}, {remaining}{rate:,.0f} {unit}/s"
+
+    def _time_left(self, p: Progress) -> float | None:
+        """Estimate the seconds left from the recent rate; None if there was one report only.
+
+        The longest time between two reports does not count, because it may include the compilation of a function. Of
+        the others, the first half does not count, because the first rows of a search take longest.
+        """
+        if p.done == p.total:
+            return 0.0
+        steps = [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise([(0.0, 0), *self._seen])]
+        steps.remove(max(steps))
+        half, seconds, done = sum(x for x, _ in steps) / 2, 0.0, 0
+        while steps and seconds <= half:
+            step = steps.pop()
+            seconds, done = seconds + step[0], done + step[1]
+        return (p.total - p.done) * seconds / done if done else None
 
 
 class _Live:
