@@ -160,7 +160,7 @@ def relevance_redundancy(
     ax : matplotlib Axes, default=None
         The axes to draw on; None creates a new figure.
     top : int, default=30
-        The number of selected features to show, and of runners-up; the figure says if there are more.
+        The number of selected features to show, and of others; the figure says if there are more.
     max_name_length : int, default=28
         Longer names are shortened to this length.
 

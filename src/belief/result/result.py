@@ -394,7 +394,7 @@ class Result:
         Parameters
         ----------
         feature : str or int, default=None
-            The name or the index of a feature; None explains the selected features and the runners-up.
+            The name or the index of a feature; None explains the selected features and the others in `watched`.
 
         Returns
         -------

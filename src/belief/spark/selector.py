@@ -164,7 +164,7 @@ class BeliefSelectorModel(Model, BeliefParams, Saved):
         return self._result
 
     def explain(self) -> DataFrame:
-        """Return a DataFrame that explains selected features and runners-up; see :meth:`belief.Result.explain`."""
+        """Return a DataFrame that explains the selected features and others; see :meth:`belief.Result.explain`."""
         return SparkSession.active().createDataFrame([row.as_dict() for row in self._result.explain()], EXPLANATION)
 
     def _transform(self, dataset: DataFrame) -> DataFrame:
