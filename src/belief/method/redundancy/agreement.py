@@ -128,10 +128,7 @@ class Agreement(Measure):
         return compute_correlation(reduce(Joint.merge, repeated))
 
     def matrix(self, features: Array) -> Array:
-        self.extend(features)
-        self._measure_lines(np.array([j for j in features.tolist() if j not in self._line], np.int64))
-        lines = np.array([self._line[j] for j in features.tolist()], np.int64)
-        return self.R[lines[:, None], self.column[features]]
+        return self._measure(features, features)
 
 
 def count_mutual_once(batches: Sequence[Pairs], all_pairs: Pairs) -> list[tuple[Pairs, int]]:
