@@ -1,12 +1,13 @@
-"""What an approximate index of neighbours would gain: its cost, its recall, and the error of the weights.
+"""Compare approximate indexes of neighbours with the exact search: CPU time, recall, and the error of the weights.
 
     python benchmarks/approximate.py [--rows 50000] [--columns 100] [--queries 2000]
 
-For each index and its settings: CPU seconds to build it (one index per class) and to query it, to be compared with the
-exact search of `belief`; the share of the exact neighbours found; and the error of the weights of ReliefF from its
-neighbours, in standard errors: its mean over the features with an effect (bias), and its spread. Libraries that are not
-installed (faiss-cpu, pynndescent) are left out. The data are normal, with 20 shifted columns, and the same with 20
-factors.
+For each index and its settings, the table shows the CPU seconds to build it (one index per class) and to query it. The
+first line of each data set is the exact search of `belief`. The recall is the share of the exact neighbours found. The
+table also shows the error of the ReliefF weights computed from the approximate neighbours, in standard errors: its mean
+over the features with an effect (bias), and its standard deviation over all features (spread). Indexes of libraries
+that are not installed (faiss-cpu, pynndescent) are left out. The first data set is normal, with 20 columns whose means
+differ between the classes. In the second, 20 common factors also make the columns correlated.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from belief.method.difference import Difference
 from belief.method.protocols import Search
 
 K, REPEATS = 20, 2
-Query = Callable[[np.ndarray], np.ndarray]  # rows to the positions of their K + 1 nearest rows
+Query = Callable[[np.ndarray], np.ndarray]  # returns the positions of the K + 1 nearest rows of each query
 
 
 def measure(task: Callable[[], object]) -> tuple[float, object]:
@@ -39,7 +40,10 @@ def measure(task: Callable[[], object]) -> tuple[float, object]:
 
 
 def table(m: int, F: int, factors: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return standardised values and classes."""
+    """Return standardised values, and two classes between which the means of 20 columns differ.
+
+    With `factors`, the columns are correlated.
+    """
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, m).astype(np.int32)
     X = rng.standard_normal((m, F), dtype=np.float32)
@@ -50,7 +54,10 @@ def table(m: int, F: int, factors: bool) -> tuple[np.ndarray, np.ndarray]:
 
 
 def exact(X: np.ndarray, y: np.ndarray, queries: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the CPU seconds of the exact search, and the neighbours (queries, classes, K) by row."""
+    """Return the CPU seconds of the exact search, and the row numbers of the neighbours (queries, classes, K).
+
+    The function overwrites `queries` with the rows that it samples as queries.
+    """
     discrete = np.zeros(X.shape[1], bool)
     with local_engine(X, np.arange(2), y, discrete, Resources()) as engine:
         difference = Difference.from_summary(engine.describe(), discrete, "standard")
@@ -61,7 +68,7 @@ def exact(X: np.ndarray, y: np.ndarray, queries: np.ndarray) -> tuple[float, np.
 
 
 def indexes(F: int) -> Iterator[tuple[str, Callable[[np.ndarray], Query]]]:
-    """Yield the name of each index, and a function that builds it over some rows."""
+    """Yield the name of each index, and a function that builds it from an array of rows."""
     yield "IVF, k-means of scikit-learn, 8 of 128 lists", lambda X: _inverted_lists(X, 128, 8)
     if find_spec("faiss"):
         for probes in (8, 32):
@@ -94,7 +101,7 @@ def _inverted_lists(X: np.ndarray, n_lists: int, probes: int) -> Query:
 def _faiss_lists(X: np.ndarray, n_lists: int, probes: int) -> Query:
     import faiss
 
-    faiss.omp_set_num_threads(1)  # its threads wait busily, which would count as CPU seconds
+    faiss.omp_set_num_threads(1)  # idle threads of faiss spin, which would count as CPU time
     index = faiss.IndexIVFFlat(faiss.IndexFlatL2(X.shape[1]), X.shape[1], n_lists)
     index.train(X)
     index.add(X)
@@ -122,7 +129,7 @@ def _descent(X: np.ndarray) -> Query:
 
 
 def weights(X: np.ndarray, y: np.ndarray, queries: np.ndarray, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weights of ReliefF for two classes, and their standard errors."""
+    """Return the ReliefF weights for two classes, computed from the neighbours found, and their standard errors."""
     terms = np.zeros((len(queries), X.shape[1]))
     for i, q in enumerate(queries):
         mean = [np.abs(X[rows[rows >= 0]] - X[q]).mean(axis=0) for rows in found[i]]
@@ -133,7 +140,7 @@ def weights(X: np.ndarray, y: np.ndarray, queries: np.ndarray, found: np.ndarray
 def search_approximately(
     build: Callable[[np.ndarray], Query], X: np.ndarray, y: np.ndarray, queries: np.ndarray
 ) -> tuple[float, float, np.ndarray]:
-    """Return the CPU seconds to build one index per class and to query it, and the neighbours."""
+    """Return the CPU seconds to build one index per class, the CPU seconds to query them, and the neighbours."""
     building, querying, found = 0.0, 0.0, np.full((len(queries), 2, K), -1)
     for c in range(2):
         rows = np.flatnonzero(y == c)

@@ -1,15 +1,19 @@
-"""A model of the CPU seconds of each phase, fitted to runs of several sizes and checked against others.
+"""Fit a model of the CPU seconds of each phase to runs of several sizes, and check it on runs of other sizes.
 
     python benchmarks/costs.py [--repeats 5] [--only dense,wide] [--fit]
 
-The runs are dense normal data (float32, two classes), searched by products of 8-bit integers and, if wide, of 16 bits,
-and single-cell counts (CSR, eight classes), on one thread. Each phase has a few terms, such as rows x columns, whose
-coefficients are at least 0 and minimise the squared relative errors. The time of a phase is the least of the repeats.
-The significance tests have one model for all data, because they run on a small table of integers in memory.
+There are three kinds of data. "dense" and "wide" tables are normal data (float32, two classes). Their searches use
+products of 8-bit integers (dense) or 16-bit integers (wide). "sparse" tables are single-cell counts (CSR, eight
+classes). All runs use one thread, and the time of a phase is the shortest of the repeats.
 
-On a cluster, the search compares portions of the queries with small blocks of rows. The model of this is checked on
-blocks that are compared here. The runs go to costs.json and the model to docs/benchmarks.md; --only replaces the runs
-of these kinds of data, and --fit fits the model again to the runs in the file.
+The model of a phase is a sum of a few terms, such as rows x columns. Their coefficients are at least 0, and minimise
+the squared relative errors. The significance tests have one model for all kinds of data, because they run on a small
+table of integers in memory.
+
+On a cluster, the search compares portions of the queries with small blocks of rows. Some of these blocks are searched
+on this machine to check the model. The program writes the runs to costs.json, and publishes the model in
+docs/benchmarks.md. With --only, it repeats only the runs for some kinds of data; with --fit, it only fits the model to
+the runs in costs.json.
 """
 
 from __future__ import annotations
@@ -46,9 +50,11 @@ K, FILE = 20, Path(__file__).with_suffix(".json")
 
 
 class Size(NamedTuple):
-    """The size of a run: rows, columns, non-zeros of a row, queries and classes; then the tests, if there are any.
+    """The size of a run: m rows, F columns, z non-zeros per row, s queries and C classes.
 
-    The tests search n times, in up to R rounds, among p rows with q queries.
+    The last four fields are the size of the significance tests; without tests, they are 0. The tests run n times, on
+    the data and on shuffled data. Each run has up to R rounds, and each round searches for the neighbours of q queries
+    among p rows.
     """
 
     m: int
@@ -87,8 +93,9 @@ MODEL: dict[str, dict[str, Terms]] = {
     },
     "all": {"significance": TESTS},
 }  # fmt: skip
-PARTS = {"describe": ("describe", "sample"), "redundancy": ("redundancy", "explain")}  # timings that a phase includes
-# rows, columns, share of non-zeros, queries; the model is checked against the last two of each kind
+# phases whose time is the sum of several timings
+PARTS = {"describe": ("describe", "sample"), "redundancy": ("redundancy", "explain")}
+# rows, columns, share of non-zeros, queries; the last two sizes of each kind are used to check the model
 SIZES = {
     "dense": [
         (20_000, 400, 1.0, 2000), (80_000, 200, 1.0, 2000), (40_000, 1000, 1.0, 1000), (20_000, 2000, 1.0, 1000),
@@ -106,15 +113,15 @@ SIZES = {
     ],
 }  # fmt: skip
 
-# predictions for a cluster: 5,000 queries, two classes
+# the tables for which costs on a cluster are predicted, with 5,000 queries and two classes
 LARGE = {"10⁹ x 10³": Size(10**9, 10**3, 1e3, 5000, 2), "10⁸ x 10⁵": Size(10**8, 10**5, 1e5, 5000, 2)}
-N_BLOCKS = {"10⁹ x 10³": 5, "10⁸ x 10⁵": 10}  # of these tables, to check the search in blocks
-EXECUTORS, CORES, READ_BYTES = 100, 400, 20e9  # per second, for all executors together
+N_BLOCKS = {"10⁹ x 10³": 5, "10⁸ x 10⁵": 10}  # number of blocks that are searched to check the model
+EXECUTORS, CORES, READ_BYTES = 100, 400, 20e9  # the cluster; all executors together read 20 GB/s
 DRIVER_CORES = CORES // EXECUTORS
 
 
 def make(kind: str, m: int, F: int, share: float) -> tuple[Any, np.ndarray, float, int]:
-    """Return a table, its classes, the non-zeros of a row and the number of classes."""
+    """Return a table, the class of each row, the mean number of non-zeros per row, and the number of classes."""
     if kind == "sparse":
         problem = single_cells(m, F, share, block_rows=m)
         return problem.X[0], problem.y, problem.X[0].nnz / m, 8
@@ -127,7 +134,7 @@ def make(kind: str, m: int, F: int, share: float) -> tuple[Any, np.ndarray, floa
 
 @contextmanager
 def cpu_clock() -> Any:
-    """Count the CPU seconds of this process wherever the package measures time."""
+    """Make the package measure the CPU time of this process instead of elapsed time."""
     clock, time.perf_counter = time.perf_counter, time.process_time
     try:
         yield
@@ -137,7 +144,7 @@ def cpu_clock() -> Any:
 
 @contextmanager
 def counted_searches() -> Any:
-    """Yield a list that receives an entry for each search of the tests."""
+    """Yield a list that gets one entry for each of the n runs of the significance tests."""
     rounds, seen = Weigher.rounds, []
 
     def count(self: Weigher, arrangement: Any) -> Any:
@@ -152,7 +159,10 @@ def counted_searches() -> Any:
 
 
 def measure(X: Any, y: np.ndarray, s: int, significance: str | None, repeats: int) -> tuple[dict[str, float], Any]:
-    """Return the least CPU seconds of each phase, and the size of the tests: n, R, q and p."""
+    """Fit a table several times; return the smallest CPU seconds of each phase, and the size of the tests: n, R, q, p.
+
+    Without tests, the size is an empty list.
+    """
     best: dict[str, float] = {}
     for _ in range(repeats):
         with cpu_clock(), counted_searches() as searches:
@@ -171,7 +181,7 @@ def run(kinds: list[str], repeats: int) -> list[dict[str, Any]]:
         for m, F, share, s in SIZES[kind]:
             X, y, nnz, C = make(kind, m, F, share)
             if (m, F, share, s) == SIZES[kind][0]:
-                measure(X, y, s, "permutation", 1)  # compiles, or loads what is compiled
+                measure(X, y, s, "permutation", 1)  # compile the kernels, or load them from the cache
             took, _ = measure(X, y, s, None, repeats)
             tested, tests = measure(X, y, s, "permutation", max(repeats // 2, 1))
             cpu = {x: sum(took[part] for part in PARTS.get(x, (x,))) for x in MODEL[kind]}
@@ -186,21 +196,22 @@ def run(kinds: list[str], repeats: int) -> list[dict[str, Any]]:
 
 
 def portions(x: Size) -> tuple[int, int]:
-    """Return the queries that a job compares with all rows, and the rows of a block."""
+    """Return the number of queries that one job compares with all rows, and the number of rows per block."""
     row_bytes = 4 * x.F
     return min(x.s, max(1, ClusterEngine.query_bytes // row_bytes)), min(x.m, BLOCK_BYTES // row_bytes)
 
 
 def blocks_size(x: Size, n_blocks: int) -> Size:
-    """Return the size of the search of a few blocks of a large table in one job."""
+    """Return the size of a search of one job in a few blocks of a large table."""
     queries, height = portions(x)
     return x._replace(m=n_blocks * height, s=queries)
 
 
 def measure_blocks(x: Size, repeats: int) -> float:
-    """Return the CPU seconds of the search of some blocks of a large table, as an executor does it.
+    """Search some blocks of a large table as an executor does; return the CPU seconds.
 
-    Nearer rows were found in earlier blocks, as in nearly all blocks of a table of many.
+    The search starts with neighbours at distance 0, as if earlier blocks had nearer rows. On a large table, this is
+    the case for nearly all blocks.
     """
     X, y, _, _ = make("dense", x.m, x.F, 1.0)
     targets, discrete, height = y.astype(np.int32), np.zeros(x.F, bool), portions(x)[1]
@@ -221,9 +232,9 @@ def measure_blocks(x: Size, repeats: int) -> float:
 
 
 def search_seconds(runs: list[dict[str, Any]], x: Size) -> float:
-    """Return the CPU seconds of the search on a cluster.
+    """Return the CPU seconds that the model predicts for the search on a cluster.
 
-    Each job embeds all rows, and its queries again for each block.
+    Each job embeds all rows once, and embeds its queries again for each block.
     """
     (of_rows, per_product, _), _ = fit(runs, kind_of(x), "neighbours")
     queries, height = portions(x)
@@ -239,7 +250,10 @@ def kind_of(x: Size) -> str:
 
 
 def fit(runs: list[dict[str, Any]], kind: str, phase: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the coefficients of the terms, and measured over predicted seconds of the sizes left out."""
+    """Fit the model of a phase to all but the last two sizes of each kind of data.
+
+    Return the coefficients of the terms, and the ratio of measured to predicted seconds for each size left out.
+    """
     terms = MODEL[kind][phase]
     known: list[dict[str, Any]] = []
     others: list[dict[str, Any]] = []
@@ -254,7 +268,7 @@ def fit(runs: list[dict[str, Any]], kind: str, phase: str) -> tuple[np.ndarray, 
 
 
 def fitted(runs: list[dict[str, Any]]) -> str:
-    """The model as a table."""
+    """Return the model as a table."""
     lines = []
     for kind, phases in MODEL.items():
         for phase, terms in phases.items():
@@ -265,12 +279,13 @@ def fitted(runs: list[dict[str, Any]]) -> str:
 
 
 def count_passes(x: Size) -> tuple[int, int]:
-    """Return how often a cluster reads all rows without the tests, and at least how often more with them.
+    """Return how many passes over all rows a cluster needs without tests, and at least how many more for the tests.
 
-    Each portion of the queries is fetched, and then compared with all rows.
+    Each portion of the queries needs two passes: one fetches the queries, and one compares them with all rows.
     """
     queries, _ = portions(x)
-    # stage, choose the sample, gather the neighbours, fetch rows for the explanation, and describe wide tables
+    # four passes to stage, choose the sample, gather the neighbours and fetch rows for the explanation; for wide
+    # tables, one more to describe them
     others = 4 + (x.F > MAX_SUMMARY_FEATURES)
     of_probe = 1 if 4 * x.p * x.F <= ClusterEngine.query_bytes else -(-x.F // FEATURES_PER_READ)
     return others + 2 * -(-x.s // queries), of_probe
@@ -279,7 +294,7 @@ def count_passes(x: Size) -> tuple[int, int]:
 def predict(runs: list[dict[str, Any]], x: Size) -> tuple[Size, dict[str, float]]:
     """Return the size of a large table, including its tests, and the CPU seconds of each phase.
 
-    The tests take as many rows and searches as those of a small table with as many columns.
+    The size of the tests is taken from the run on a smaller table with the same number of columns.
     """
     kind = kind_of(x)
     small = next(Size(*each["size"]) for each in runs if each["kind"] == kind and each["size"][1] == x.F)
@@ -292,7 +307,7 @@ def predict(runs: list[dict[str, Any]], x: Size) -> tuple[Size, dict[str, float]
 
 
 def predicted(runs: list[dict[str, Any]]) -> str:
-    """The predictions for large tables, as a table."""
+    """Return the predictions for large tables as a table."""
     lines = []
     for name, large in LARGE.items():
         x, costs = predict(runs, large)
@@ -317,7 +332,7 @@ def predicted(runs: list[dict[str, Any]]) -> str:
 
 
 def markdown(found: dict[str, Any]) -> str:
-    """Return the text of the page: the model, and a link to its predictions."""
+    """Return the text for docs/benchmarks.md, with the tables of the model and of its predictions."""
     runs = found["runs"]
     in_blocks = [each["cpu"] / search_seconds(runs, Size(*each["size"])) for each in found["blocks"]]
     ratios = ["in blocks", "neighbours", "as above, for the blocks of a cluster", ", ".join(map(digits, in_blocks))]
@@ -330,8 +345,8 @@ def markdown(found: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--only", default=",".join([*SIZES, "blocks"]), help="kinds of data, with commas between them")
-    parser.add_argument("--fit", action="store_true", help="use the runs in the file")
+    parser.add_argument("--only", default=",".join([*SIZES, "blocks"]), help="kinds of data, separated by commas")
+    parser.add_argument("--fit", action="store_true", help="only fit the model to the runs in costs.json")
     options = parser.parse_args()
     kinds = [] if options.fit else options.only.split(",")
     kept = json.loads(FILE.read_text()) if FILE.exists() else {"runs": [], "blocks": []}

@@ -1,15 +1,23 @@
-"""How fast files are read, and what a file larger than memory takes.
+"""Measure how fast BELIEF reads files, and the memory and time that it needs for files larger than memory.
 
     python benchmarks/files.py [--only make,read,big,tables,demo] [--share 1.0] [--folder DIR]
 
-`make`: a Parquet file of 20,000,000 x 128 float32, about 10 GB, ten of whose columns tell the classes apart; it is kept
-in the folder, and made once. `read`: our blocks against the bare library's scan of the same columns with the same
-batches, on a tenth of such a file, and on a hundredth of it as CSV. `big`: the command on the whole file, sample 500,
-in a process of its own: time, peak memory, how often the file was opened, and how many bytes were read of it.
-`tables`: `belief.select` on 4 GB in a process of its own, given as a path, a polars LazyFrame, a DuckDB relation and
-AnnData files, which need anndata: 1,000,000 x 1,000 dense, and 1,000,000 x 10,000 with 5 % of cells other than zero.
-The figure is the peak memory above that before the call. The file in Parquet has row groups of 51 MB, or of 256 MB.
-`demo`: the command `belief demo`.
+`make` writes a Parquet file of 20,000,000 x 128 float32 values, about 10 GB, in which ten columns depend on the class.
+The file stays in the folder, so it is written only once.
+
+`read` compares our reader with that of pyarrow alone, for the same columns in batches of the same size, and also with
+the defaults of pyarrow and the streaming scan of polars. It uses a Parquet file with a tenth of the rows, and a CSV
+file with a hundredth, which polars does not read.
+
+`big` runs `belief select` on the whole file in a separate process, with a sample of 500. It reports the time, the peak
+memory, how often the file was opened, and how many bytes were read.
+
+`tables` runs `belief.select` on 4 GB in a separate process. It reports the memory overhead, which is the peak during
+the call minus the memory in use before it. The input is a Parquet file with row groups of 51 MB or 256 MB, passed as a
+path, a polars LazyFrame or a DuckDB relation. If anndata is installed, the path of an AnnData file is measured as well:
+1,000,000 x 1,000 dense, and 1,000,000 x 10,000 with 5 % non-zero values.
+
+`demo` runs the command `belief demo`.
 """
 
 from __future__ import annotations
@@ -40,11 +48,12 @@ from belief.data.stream import open_files
 ROWS, COLUMNS, GROUP = 20_000_000, 128, 100_000
 INFORMATIVE = [12 * j for j in range(10)]
 TABLE_ROWS, KINDS = 8_000_000, ("Parquet path", "LazyFrame", "DuckDB relation")
-REPEATS = 7  # of both in turn: what else runs on the machine meets both
+REPEATS = 7  # both readers are timed in turn, so that other programs on the machine affect both
 NAMES = [f"f{j}" for j in range(COLUMNS)]
 SCHEMA = pa.schema([*((name, pa.float32()) for name in NAMES), ("y", pa.int8())])
 
-# the command, with what it took: it is measured from within, since a child is charged with its parent's memory
+# Runs the command and measures it from inside, because the peak memory that the system reports for a child process
+# includes memory of its parent.
 COMMAND = """
 import json, sys
 from belief import cli
@@ -60,7 +69,8 @@ sys.exit(code)
 """
 
 
-# what belief.select takes above what it found: pages of mapped files, which the system may drop, do not count
+# Measures the memory overhead of belief.select: the peak during the call minus the memory in use before it. Pages of
+# mapped files do not count, because the system can drop them.
 SELECT = """
 import json, sys, threading, time
 import numpy as np
@@ -95,7 +105,7 @@ open(out, "w").write(json.dumps(took))
 
 
 def tables(rows: int, seed: int = 0, group: int = GROUP) -> Iterator[pa.Table]:
-    """A table of noise, a few columns shifted by class, in pieces of a row group each."""
+    """Yield the row groups of a table of noise in which a few columns are shifted by class."""
     rng = np.random.default_rng(seed)
     for first in range(0, rows, group):
         m = min(group, rows - first)
@@ -106,7 +116,7 @@ def tables(rows: int, seed: int = 0, group: int = GROUP) -> Iterator[pa.Table]:
 
 
 def made(folder: Path, rows: int, ending: str = "parquet", group: int = GROUP) -> Path:
-    """The file of so many rows, made unless it is there."""
+    """Return a file with this number of rows, and write it first if it does not exist."""
     file = folder / f"noise_{rows}_{group}.{ending}"
     if not file.exists():
         beside = file.with_suffix(".part")
@@ -158,11 +168,13 @@ def scan(file: Path, **options: int) -> Iterator[pa.RecordBatch]:
 
 
 def counted(items: Callable[[], Iterator]) -> Callable[[], int]:
+    """Return a function that reads all batches and counts their rows."""
     return lambda: sum(item.shape[0] for item in items())
 
 
 def compared(case: str, file: Path, ours: Callable[[], int], others: dict) -> list[dict]:
-    assert len({task() for task, _ in others.values()} | {ours()}) == 1  # the same rows; and the file is in the cache
+    """Time our reader against each of the other readers, and return one row for each of them."""
+    assert len({task() for task, _ in others.values()} | {ours()}) == 1  # equal row counts; the file is now cached
     size = file.stat().st_size / 1e6
     rows = []
     for name, (task, wanted) in others.items():
@@ -199,7 +211,7 @@ def big(folder: Path, share: float) -> list[dict]:
 
 
 def made_anndata(folder: Path, cells: int, genes: int, density: float = 1.0) -> Path:
-    """An AnnData file of noise, the matrix dense or CSR, made unless it is there."""
+    """Return an AnnData file of noise, with a dense or CSR matrix, and write it first if it does not exist."""
     import anndata
     import h5py
     import pandas as pd
@@ -230,7 +242,10 @@ def write_dense(store: Any, rng: np.random.Generator, y: np.ndarray, genes: int,
 
 
 def write_csr(store: Any, rng: np.random.Generator, y: np.ndarray, genes: int, density: float) -> None:
-    """As many values in each row: in one gene of each `1 / density` in a row, of which `INFORMATIVE` depend on y."""
+    """Write a CSR matrix in which each row has one non-zero value in every block of `1 / density` consecutive genes.
+
+    In the genes `INFORMATIVE`, values are non-zero more often if y is 1.
+    """
     each, step = int(genes * density), round(1 / density)
     X = store.create_group("X")
     X.attrs.update({"encoding-type": "csr_matrix", "encoding-version": "0.1.0", "shape": (len(y), genes)})
@@ -240,7 +255,7 @@ def write_csr(store: Any, rng: np.random.Generator, y: np.ndarray, genes: int, d
     for a in range(0, len(y), 10_000):
         of = y[a : a + 10_000]
         columns = rng.integers(0, step, (len(of), each), dtype=np.int32)
-        for j in INFORMATIVE:  # more often other than zero in one class
+        for j in INFORMATIVE:
             chosen = rng.random(len(of)) < np.where(of == 1, 6, 1) * density
             columns[:, j // step] = np.where(chosen, j % step, columns[:, j // step])
         data[a * each : (a + len(of)) * each] = rng.exponential(size=len(of) * each).astype(np.float32)
@@ -248,7 +263,7 @@ def write_csr(store: Any, rng: np.random.Generator, y: np.ndarray, genes: int, d
 
 
 def tables_outside(folder: Path, share: float) -> list[dict]:
-    """What tables outside memory take, by how they are given."""
+    """Measure the memory overhead on tables outside memory, for each kind of input."""
     rows = []
     groups = {"51 MB": GROUP, "256 MB": 5 * GROUP}
     files = {name: made(folder, int(TABLE_ROWS * share), group=group) for name, group in groups.items()}
@@ -275,7 +290,7 @@ def tables_outside(folder: Path, share: float) -> list[dict]:
 
 
 def demo(folder: Path, share: float) -> list[dict]:
-    """`belief demo` in a new process: where no kernel has been compiled, and again."""
+    """Time `belief demo` in a new process, first with an empty cache of compiled kernels, and then again."""
     rows = []
     with tempfile.TemporaryDirectory() as cache:
         for case, wanted in (("demo, kernels to be compiled", "within 5 s"), ("demo, again", "within 2 s")):
@@ -292,11 +307,11 @@ CASES = {"make": make, "read": read, "big": big, "tables": tables_outside, "demo
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default=",".join(CASES), help="cases, with commas between them")
-    parser.add_argument("--share", type=float, default=1.0, help="of the rows, to see that it runs")
-    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()), help="where the files are made")
+    parser.add_argument("--only", default=",".join(CASES), help="cases to run, separated by commas")
+    parser.add_argument("--share", type=float, default=1.0, help="fraction of the rows to use, for a trial run")
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()), help="folder for the files")
     options = parser.parse_args()
-    belief.select(np.eye(40, 5, dtype=np.float32), np.arange(40) % 2, 2, n_neighbors=2)  # compiles, or loads
+    belief.select(np.eye(40, 5, dtype=np.float32), np.arange(40) % 2, 2, n_neighbors=2)  # compiles or loads the kernels
     rows: list[dict] = []
     for name in options.only.split(","):
         rows += CASES[name](options.folder, options.share)

@@ -1,12 +1,13 @@
-"""The engine for GPUs: against the bare product, at the size of ECBDL14, and against the CPU cores of the same machine.
+"""Compare the GPU engine with the bare matrix product and with all CPU cores, and time it at the size of ECBDL14.
 
     python benchmarks/gpu.py [--only product,ecbdl14,cores,same] [--share 1.0]
 
-`product`: 65,536 queries x 4,194,304 rows x 631 features made on the device, two classes, k = 10, fp16 storage; the
-search alone, and the whole fit with agreement, against the bare fp16 product of the same shapes. `ecbdl14`: 65 million
-x 631, made on the device, 1 % of the rows sampled. `cores`: 200,000 x 500 from the host's memory, sample 2,000, with
-the copy, against all cores. `same`: 20 random tables, the CPU's answer and the GPU's. `--share` takes that part of the
-rows and queries, for a trial.
+`product` has 65,536 queries x 4,194,304 rows x 631 features and two classes, made on the device and stored in fp16,
+with k = 10. It compares the time of the search, and of the whole fit with the redundancy measure "agreement", with that
+of the bare fp16 product of the same shapes. `ecbdl14` makes 65 million x 631 values on the device and samples 1 % of
+the rows. `cores` fits 200,000 x 500 values in host memory with a sample of 2,000, on the GPU and on all CPU cores. The
+time on the GPU includes the copy to the device. `same` counts how many of 20 random tables have the same selection and
+weights (to 1e-9) on the CPU and on the GPU. `--share` uses this fraction of the rows and queries, for a trial run.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ CASES = ("product", "ecbdl14", "cores", "same")
 
 
 def clock(task: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds, with the device idle before and after, and the result."""
+    """Return the seconds and the result of a task. The device is idle before and after it."""
     _idle()
     start = time.perf_counter()
     out = task()
@@ -59,7 +60,7 @@ def fastest(task: Callable[[], Any], repeats: int = 2) -> tuple[float, Any]:
 
 
 def made(m: int, device: str) -> tuple[torch.Tensor, np.ndarray]:
-    """Standardised noise in fp16 and two classes, told apart by a few features."""
+    """Return noise in fp16, with a few features shifted in one of two classes, and the class labels."""
     torch.manual_seed(0)
     X = torch.empty(m, FEATURES, dtype=torch.float16, device=device)
     label = torch.rand(m, device=device) < 0.5
@@ -78,14 +79,14 @@ def engine_of(X: torch.Tensor, labels: np.ndarray) -> GpuEngine:
 
 
 def fit(X: torch.Tensor, labels: np.ndarray, s: int) -> belief.Result:
-    """The whole fit, as `belief.select` does it, of rows that are on the device."""
+    """Run the whole fit, as `belief.select` does, but on rows that are already on the device."""
     chosen = Settings(n_features_to_select=INFORMATIVE, n_neighbors=10, sample_size=s, random_state=0)
     with Reporter(None, bar=False) as reporter, engine_of(X, labels) as engine:
         return run_engine(engine, chosen, lambda: None, 1024, reporter)
 
 
 def bare(Q: torch.Tensor, X: torch.Tensor, height: int = 32768) -> None:
-    """The product of the same shapes, written to one buffer over and over."""
+    """Multiply the queries with all rows, one block of rows at a time, and overwrite the same buffer."""
     out = torch.empty(len(Q), height, dtype=torch.float16, device=Q.device)
     for x in X.split(height):
         torch.mm(Q, x.T, out=out[:, : len(x)])
@@ -98,7 +99,7 @@ def product(share: float, device: str) -> list[dict[str, Any]]:
         difference = Difference.from_summary(engine.describe(), np.zeros(FEATURES, bool), "standard")
         sample = engine.sample(sample_quota("balanced", s, engine.target.counts), 0).in_order("balanced", s)
         asked = Search(10, 2, 0)
-        engine.nearest(sample.part(slice(0, 1000)), difference, asked)  # compiles
+        engine.nearest(sample.part(slice(0, 1000)), difference, asked)  # compiles before the timed runs
         search, found = fastest(lambda: engine.nearest(sample, difference, asked))
         right = _check(X, labels, difference, sample.row, found)
     fit(X[: m // 16], labels[: m // 16], max(s // 16, 64))
@@ -118,7 +119,7 @@ def product(share: float, device: str) -> list[dict[str, Any]]:
 def _check(
     X: torch.Tensor, labels: np.ndarray, difference: Difference, rows: np.ndarray, found: Any, n: int = 8
 ) -> str:
-    """Of some queries: whether the lists are those of float64 distances to all rows."""
+    """Return how many neighbour lists of n queries equal those from float64 distances, as text such as "16 of 16"."""
     same, per_unit = 0, torch.tensor(difference.per_unit, device=X.device)
     where = [torch.tensor(np.flatnonzero(labels == g), device=X.device) for g in range(2)]
     for q in np.linspace(0, len(rows) - 1, n).astype(int):
@@ -152,9 +153,9 @@ def cores(share: float, device: str) -> list[dict[str, Any]]:
     took, searched = {}, {}
     for name in ("cpu", device):
         task = partial(belief.select, X, y, 10, sample_size=s, random_state=0, device=name)
-        task()  # compiles
+        task()  # compiles before the timed runs
         took[name], result = fastest(task, 3)
-        searched[name] = result.timings["describe"] + result.timings["neighbours"]  # the first of them copies
+        searched[name] = result.timings["describe"] + result.timings["neighbours"]  # describe includes the copy
         print(name, _told(result), flush=True)
     data, against = f"{m:,} x 500, sample {s:,}", f"{count_threads(None)} CPU cores"
     each = [("cores, whole fit", took), ("cores, copy, describe and search", searched)]
@@ -191,11 +192,11 @@ def _row(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default=",".join(CASES), help="some of the cases")
-    parser.add_argument("--share", type=float, default=1.0, help="of the rows and queries")
+    parser.add_argument("--only", default=",".join(CASES), help="cases to run, separated by commas")
+    parser.add_argument("--share", type=float, default=1.0, help="fraction of the rows and queries, for a trial run")
     options = parser.parse_args()
     if not torch.cuda.is_available():
-        parser.error("needs an NVIDIA GPU")
+        parser.error("this benchmark needs an NVIDIA GPU")
     rows: list[dict[str, Any]] = []
     for case in options.only.split(","):
         found = globals()[case](options.share, "cuda")

@@ -1,9 +1,10 @@
-"""How fast the local engine is: every figure a ratio, measured in one run on one machine.
+"""Measure the speed of the local engine, mostly as ratios of two times from the same run on the same machine.
 
     python benchmarks/local.py [--quick] [--only tall,wide,...]
 
-Prints tables, and unless --quick notes the figures as JSON and puts the tables into docs/benchmarks.md. Peers that are
-not installed are left out, and said so. scikit-rebate, which takes minutes, is timed once.
+The program prints tables. Without --quick, it also writes the figures to local.json, and publishes the tables in
+docs/benchmarks.md. If a package to compare with is not installed, its row only says so. scikit-rebate is timed
+only once, because it takes minutes.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ REPEATS, SMALL_REPEATS = 3, 300
 
 
 def best(task: Callable[[], object], repeats: int = REPEATS) -> float:
-    """The least of a few times, in seconds."""
+    """Run a task several times; return the shortest time in seconds."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -44,7 +45,7 @@ def best(task: Callable[[], object], repeats: int = REPEATS) -> float:
 
 
 def table(m: int, F: int, n_classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """z-scored noise, 20 of the columns shifted by class."""
+    """Return a table of normal noise whose first 20 columns are shifted by class, and the class of each row."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, n_classes, m)
     X = rng.standard_normal((m, F), dtype=np.float32)
@@ -53,7 +54,7 @@ def table(m: int, F: int, n_classes: int, seed: int = 0) -> tuple[np.ndarray, np
 
 
 class Peak:
-    """The most memory this process used above what it had at the start, in GB."""
+    """A context manager whose `gb` is the peak memory of this process in GB, minus its memory at the start."""
 
     def __enter__(self) -> Peak:
         self._page = os.sysconf("SC_PAGE_SIZE")
@@ -77,7 +78,7 @@ class Peak:
 
 
 def fit(X: object, y: object, n: int, **settings: object) -> belief.Result:
-    """Fit without the tests, which have a case of their own."""
+    """Fit without significance tests, unless `settings` turns them on, as the case "significance" does."""
     return belief.select(X, y, n, random_state=0, **{"significance": None, **settings})
 
 
@@ -103,7 +104,7 @@ def wide(rows: list[dict], quick: bool) -> None:
     ours = best(lambda: fit(X, y, 50, sample_size=2350))
     with Peak() as peak:
         fit(X, y, 50, sample_size=2350)
-    Y, out = X.copy(), np.empty((2350, 2350), np.float32)  # a copy: numpy computes half of X @ X.T only
+    Y, out = X.copy(), np.empty((2350, 2350), np.float32)  # a copy, because numpy computes only half of X @ X.T
     sgemm = best(lambda: np.matmul(Y, X.T, out=out))
     rows.append(
         row("wide", f"2,350 x {F:,}, all rows", ours, "bare sgemm", sgemm, ours / sgemm, "at most 1.8", peak.gb)
@@ -111,7 +112,10 @@ def wide(rows: list[dict], quick: bool) -> None:
 
 
 def significance(rows: list[dict], quick: bool) -> None:
-    """A fit with significance tests, against one without; the tests also choose the columns of the search."""
+    """Compare the times of fits with and without significance tests.
+
+    With tests, the neighbour search may use fewer columns.
+    """
     limits = {(300, 20): "", (1_000, 50): "at most 0.4 s", (5_000, 500): "", (200_000, 500): "at most 1.4"}
     limits[2_350, 230_000] = "at most 1.3"
     for (m, F), limit in limits.items():
@@ -130,7 +134,7 @@ def peers(rows: list[dict], quick: bool) -> None:
         m = m // 5 if quick else m
         X, y = table(m, F, 2)
         ours = best(partial(fit, X, y, 10, sample_size=m))
-        with_10 = best(partial(fit, X, y, 10, sample_size=m, n_neighbors=10))  # as many neighbours as theirs
+        with_10 = best(partial(fit, X, y, 10, sample_size=m, n_neighbors=10))  # as in the other packages
         name = f"{m:,} x {F}, all rows"
         fast_select(rows, name, X, y, ours, with_10)
         rebate(rows, name, X, y, ours)
@@ -147,7 +151,7 @@ def fast_select(rows: list[dict], name: str, X: np.ndarray, y: np.ndarray, ours:
 
 
 def small(rows: list[dict], quick: bool) -> None:
-    """Tables that take milliseconds, with as many neighbours as fast-select."""
+    """Time fits of small tables, which take milliseconds, with 10 neighbours as in fast-select."""
     for m, F, wanted in ((300, 20, "within 4 ms"), (1_000, 50, "at most 1")):
         X, y = table(m, F, 2)
         ours = best(partial(fit, X, y, 10, n_neighbors=10), SMALL_REPEATS)
@@ -169,7 +173,7 @@ def small(rows: list[dict], quick: bool) -> None:
 
 
 def phases(rows: list[dict], quick: bool) -> None:
-    """Milliseconds of each phase of the fastest fit of these tables."""
+    """Measure the milliseconds of each phase, in the fastest of several fits of each table."""
     for m, F, k in ((300, 20, 10), (1_000, 50, 10), (5_000, 500, 10), (20_000, 200, 20)):
         m = m // 5 if quick and m > 1_000 else m
         X, y = table(m, F, 2)
@@ -191,7 +195,7 @@ DISTRIBUTIONS: dict[str, Callable[[np.random.Generator, int, int], np.ndarray]] 
     "zero-inflated counts": lambda rng, m, F: rng.poisson(3.0, (m, F)) * (rng.random((m, F)) < 0.2),
     "binary": lambda rng, m, F: rng.integers(0, 2, (m, F)),
 }
-SEARCHES = (  # distribution, rows, columns, queries, neighbours of each of two classes
+SEARCHES = (  # distribution, rows, columns, queries, neighbours from each of the two classes
     ("normal", 60_000, 500, 1_000, 10),
     *((name, 30_000, 500, 1_000, 10) for name in [*DISTRIBUTIONS][1:5]),
     ("binary", 30_000, 200, 1_000, 10),
@@ -205,7 +209,10 @@ SEARCHES = (  # distribution, rows, columns, queries, neighbours of each of two 
 
 
 def products(rows: list[dict], quick: bool) -> None:
-    """Compare the CPU time of the search, in float32 and with products of integers, with the bare product."""
+    """Compare the CPU time of neighbour searches with that of the matrix product of queries and rows.
+
+    Each search is timed in float32 and with products of integers.
+    """
     for name, m, F, s, k in SEARCHES:
         m, s = (m // 10, s // 10) if quick else (m, s)
         rng = np.random.default_rng(0)
@@ -233,7 +240,7 @@ def products(rows: list[dict], quick: bool) -> None:
 
 
 def numba(rows: list[dict], quick: bool) -> None:
-    """CPU seconds of one thread with compiled kernels, and with numpy alone as for small tables."""
+    """Compare the CPU seconds of fits on one thread: with compiled kernels, and with plain numpy as in small tables."""
     is_small = block.is_small
     for m, F in ((1_000, 20), (5_000, 100), (10_000, 50), (20_000, 50)):
         X, y = table(m // 5 if quick else m, F, 2)
@@ -250,14 +257,14 @@ def numba(rows: list[dict], quick: bool) -> None:
 
 
 def cpu_seconds(task: Callable[[], object]) -> float:
-    """The processor time of a task."""
+    """Run a task; return the CPU time of this process in seconds."""
     start = time.process_time()
     task()
     return time.process_time() - start
 
 
 def time_fast_select(X: np.ndarray, y: np.ndarray, repeats: int = REPEATS) -> float | None:
-    """Seconds of fast-select, which compiles first; None if it is not installed."""
+    """Return the seconds that fast-select takes after compilation, or None if it is not installed."""
     try:
         from fast_select import ReliefF
     except ImportError:
@@ -309,7 +316,10 @@ def absent(case: str, what: str, name: str) -> dict:
 
 
 def startup(rows: list[dict], quick: bool) -> None:
-    """A new process, the second time: `import belief`, and up to the end of a first fit on a small table."""
+    """Time new Python processes that import belief, or that also fit a small table.
+
+    Each program runs once before it is timed, so that compiled files are in the cache.
+    """
     data = "import numpy as np; rng = np.random.default_rng(0); X = rng.random((150, 5)); y = rng.integers(0, 3, 150); "
     for what, code, limit in (
         ("import belief", "import belief", "under 1"),
@@ -338,10 +348,10 @@ CASES = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the size, to see that it runs")
-    parser.add_argument("--only", default=",".join(CASES), help="cases, with commas between them")
+    parser.add_argument("--quick", action="store_true", help="use smaller tables, and write no files")
+    parser.add_argument("--only", default=",".join(CASES), help="cases to run, separated by commas")
     options = parser.parse_args()
-    fit(*table(300, 20, 2), 5)  # compiles, or loads what is compiled
+    fit(*table(300, 20, 2), 5)  # compile the kernels, or load them from the cache, before anything is timed
     rows: list[dict] = []
     for name in options.only.split(","):
         CASES[name](rows, options.quick)

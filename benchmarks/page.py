@@ -1,4 +1,7 @@
-"""What a benchmark leaves: its rows as JSON, each with its commit, and as CSV files that the page links to."""
+"""Save the figures of a benchmark as JSON and CSV files, and write the links to them into docs/benchmarks.md.
+
+Each row of figures notes the commit that it was computed at.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ HEADS = {
 
 
 def shown(name: str, rows: list[dict[str, Any]], whole: bool) -> str:
-    """The rows as tables; those of a whole run are noted beside those of other cases, and all go to the page."""
+    """Return the tables of a benchmark as text. A whole run also saves its rows and updates the page.
+
+    Saved rows of the same cases are replaced. Those of other cases stay in the file and on the page.
+    """
     rows = [{**r, "commit": commit()} for r in rows]
     if not whole:
         return markdown(rows)
@@ -42,7 +48,10 @@ def shown(name: str, rows: list[dict[str, Any]], whole: bool) -> str:
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:
-    """Links to a table for all rows that have the same figures, and the commits."""
+    """Return one table for all rows with the same fields, and the commits of the rows.
+
+    `publish` replaces the tables by links to CSV files.
+    """
     files = []
     tables: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for r in rows:
@@ -54,18 +63,18 @@ def markdown(rows: list[dict[str, Any]]) -> str:
 
 
 def _name_of(cases: list[str]) -> str:
-    """The cases of a table, as the name of its file."""
+    """Return the name of the CSV file of a table, which is its first case, with "and others" if there are more."""
     first, *others = dict.fromkeys(x.split(",")[0] for x in cases)
     return f"{first} and others" if others else first
 
 
 def computed_at(commits: Any) -> str:
-    """The sentence that says of which commits the figures are."""
+    """Return a sentence that lists the commits at which the figures were computed."""
     return f"Computed at commit {', '.join(sorted(set(commits)))}."
 
 
 def digits(value: float) -> str:
-    """Three digits that count, or all before the point."""
+    """Format a number with three significant digits, or rounded to an integer if it is at least 100 or below 0.0005."""
     return f"{value:,.0f}" if value >= 100 or value < 5e-4 else f"{value:.3g}"
 
 

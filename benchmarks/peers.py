@@ -1,24 +1,28 @@
-"""BELIEF against what one would otherwise use: time, memory and which of the true features are found, in one run.
+"""Compare BELIEF with other feature selectors: runtime, memory, and the share of informative features that each finds.
 
     python benchmarks/peers.py [--quick] [--only BELIEF,fast-select,...] [--limit 250] [--draw]
 
-The tables are 5,000 x 500, 20,000 x 200 and 2,000 x 20,000, in float32. Twenty columns are the informative ones of
-scikit-learn's make_classification (two clusters in each of two classes), brought to mean 0 and variance 1; twenty
-repeat one of them each at a correlation of 0.97; the rest is normal noise. Their order is random, the seed fixed. Each
-selector is asked for 20 features. "Found" is the share of the 20 informative features that these show, where a feature
-and its copy count once: one that ranks without an eye on redundancy and makes no mistake finds about half. "Not noise"
-is the share of the 20 that are informative or copies.
+The tables have 5,000 x 500, 20,000 x 200 and 2,000 x 20,000 values in float32. Twenty columns are the informative
+features of scikit-learn's make_classification (two clusters in each of two classes), scaled to mean 0 and variance 1.
+Twenty more are noisy copies, one of each informative column, with a correlation of 0.97. All other columns are normal
+noise. The order of the columns is random, and the seed is fixed. Each selector is asked for 20 features.
 
-Each selector and table has a process of its own, which makes the table, warms up on a small one (so that compiling and
-the start of workers are not timed) and is then timed on the whole call, with all cores: the best of three, or of fewer
-where these take ten seconds together. Packages that start worker processes for short tasks are also run on one
-core, and the faster is kept. What takes longer than the limit is stopped; if its time grows with the square of the
-rows, it gets a second try on a quarter of them. Peak memory is that of the process, libraries and workers included,
-less that of one that only makes the table; what the call itself added is in a column of its own. A package that is not
-installed is left out, and said so.
+"Found" is the share of the 20 informative features that are selected. It is enough to select the copy, and a feature
+and its copy count once. A selector that makes no mistakes but ignores redundancy finds about half. "Not noise" is the
+share of the selected features that are informative or copies.
 
-Prints a table, notes it as JSON, and unless --quick puts it into docs/benchmarks.md with a plot; --draw shows the last
-run again. --only measures some selectors again, and keeps the figures of the others.
+Each selector runs on each table in a separate process. The process makes the table and warms up on a small one, so that
+compiling and starting workers are not timed. It then times the whole call on all cores and reports the best of three
+calls, or of fewer if they take ten seconds in total. Packages that start worker processes even for short tasks also
+run on one core, and the faster run counts.
+
+A process that exceeds the limit is stopped. If the runtime of its selector grows with the square of the number of rows,
+the selector then runs on a quarter of the rows. Peak memory is that of the process, with libraries and workers, minus
+that of a process that only makes the table. The memory that the call itself added has a separate column. Packages that
+are not installed are left out, and the page lists them.
+
+The program prints a table and saves the figures as JSON. Without --quick, it also updates docs/benchmarks.md and its
+plot. --draw shows the last run again. --only measures some selectors again, and keeps the figures of the others.
 """
 
 from __future__ import annotations
@@ -48,16 +52,16 @@ HOME = Path(__file__).parents[1]
 TABLES = ((5_000, 500), (20_000, 200), (2_000, 20_000))
 QUICK = ((500, 500), (2_000, 200), (2_000, 2_000))
 TINY = (300, 60)
-WARM = (2_000, 60)  # for BELIEF, whose compiled kernels are for more than 1,024 rows
-INFORMATIVE, K = 20, 10  # K: the neighbours of the other implementations of ReliefF
-BLUR = 0.25  # the standard deviation of what is added to a copy: it correlates at 0.97 with the original
-REPEATS, PATIENCE = 3, 10  # times, and seconds after which there is no other time
+WARM = (2_000, 60)  # for BELIEF, which always uses its compiled kernels above 1,024 rows
+INFORMATIVE, K = 20, 10  # K: number of neighbours in the other implementations of ReliefF
+BLUR = 0.25  # standard deviation of the noise in a copy, whose correlation with the original is then 0.97
+REPEATS, PATIENCE = 3, 10  # number of timed calls; no further call starts after this total of seconds
 
 Array = np.ndarray
 
 
 def table(m: int, F: int, seed: int) -> tuple[Array, Array, Array]:
-    """The columns, the classes, and which informative feature a column shows (-1: none)."""
+    """Return the columns, the classes, and the number of the informative feature in each column (-1 for noise)."""
     from sklearn.datasets import make_classification
 
     rng = np.random.default_rng(seed)
@@ -72,7 +76,7 @@ def table(m: int, F: int, seed: int) -> tuple[Array, Array, Array]:
     return X, y, origin
 
 
-# --- the selectors: the table and its classes in, the numbers of the columns out, best first -------------------------
+# --- the selectors: each function takes a table and its classes, and returns column indices, best first --------------
 
 
 def with_belief(X: Array, y: Array, **settings: Any) -> Array:
@@ -131,7 +135,10 @@ def with_boruta(X: Array, y: Array) -> Array:
 
 
 class Peer(NamedTuple):
-    """A selector: the ways to call it, the distributions it may come in, and whether time grows with rows squared."""
+    """A feature selector: the functions that call it (the fastest one counts), and the possible names of its package.
+
+    `quadratic` is True if its runtime grows with the square of the number of rows.
+    """
 
     ways: tuple[Callable[[Array, Array], Array], ...]
     packages: tuple[str, ...]
@@ -162,23 +169,26 @@ PEERS = {
 }
 
 
-# --- in a process of its own -----------------------------------------------------------------------------------------
+# --- in the process that is measured ---------------------------------------------------------------------------------
 
 
 def status(pid: int | str = "self") -> dict[str, float]:
-    """The memory a process has and had at most, by the names of /proc, in MB."""
+    """Return the memory figures of a process in MB, by their names in /proc, such as VmRSS (now) and VmHWM (peak)."""
     lines = (line.split() for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     return {words[0][:-1]: int(words[1]) / 1024 for words in lines if words[-1] == "kB"}
 
 
 def workers() -> float:
-    """What the processes this one started had at most, without what they share with others, in MB."""
+    """Return the peak memory of the worker processes in MB, without files and memory that they share with others."""
     started = " ".join(file.read_text() for file in Path("/proc/self/task").glob("*/children")).split()
     return sum(s["VmHWM"] - s["RssFile"] - s["RssShmem"] for s in map(status, started) if "VmHWM" in s)
 
 
 class Cell(NamedTuple):
-    """What one process does: a selector, in one of its ways, on the first rows of a table. None: only the table."""
+    """One measurement: a selector, the index of the function that calls it, a table, and how many of its rows to use.
+
+    If the name is None, the process only makes the table.
+    """
 
     name: str | None
     way: int
@@ -188,7 +198,7 @@ class Cell(NamedTuple):
 
 
 def measure(cell: Cell) -> dict[str, Any]:
-    """Time and memory, the table's included, and what was found."""
+    """Return the time and memory of a selector, and the quality of its selection. The memory includes the table."""
     X, y, origin = table(*cell.shape, cell.seed)
     X, y = X[: cell.rows], y[: cell.rows]
     if cell.name is None:
@@ -197,7 +207,7 @@ def measure(cell: Cell) -> dict[str, Any]:
     select(*table(*(WARM if cell.name.startswith("BELIEF") else TINY), cell.seed)[:2])
     print("ready", flush=True)
     before, peak = status()["VmRSS"] + workers(), status()["VmHWM"]
-    Path("/proc/self/clear_refs").write_text("5")  # VmHWM starts again: from here on it is the call's
+    Path("/proc/self/clear_refs").write_text("5")  # reset VmHWM, which then measures the call alone
     selected, seconds = timed(lambda: select(X, y))
     most = status()["VmHWM"] + workers()
     shown = origin[selected]
@@ -209,7 +219,7 @@ def measure(cell: Cell) -> dict[str, Any]:
 
 
 def timed(task: Callable[[], Array]) -> tuple[Array, float]:
-    """What a task gives, and the least of a few times, in seconds."""
+    """Return the result of a task, and the seconds of the fastest of a few runs."""
     times: list[float] = []
     while len(times) < REPEATS and sum(times) < PATIENCE:
         start = time.perf_counter()
@@ -218,24 +228,24 @@ def timed(task: Callable[[], Array]) -> tuple[Array, float]:
     return answer, min(times)
 
 
-# --- one process after the other -------------------------------------------------------------------------------------
+# --- in the main process, which starts one measured process after the other ------------------------------------------
 
 
 def apart(cell: Cell, limit: float | None = None) -> dict[str, Any]:
-    """`measure` in a process of its own, which has so many seconds once it is warm."""
+    """Run `measure` in a new process, and stop it if it takes longer than the limit after its warm-up."""
     call = [sys.executable, "-W", "ignore", __file__, "--cell", json.dumps(cell)]
     with (
         tempfile.TemporaryFile("w+") as errors,
         subprocess.Popen(call, start_new_session=True, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
     ):
         try:
-            first = process.stdout.readline()  # "ready"
+            first = process.stdout.readline()  # "ready": the warm-up is over
             said = first + process.communicate(timeout=limit)[0]
         except subprocess.TimeoutExpired:
             return {"more_than": limit}
         finally:
             if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)  # with its workers
+                os.killpg(process.pid, signal.SIGKILL)  # the process group includes the workers
         if process.returncode == 0:
             return json.loads(said.splitlines()[-1])
         errors.seek(0)
@@ -243,14 +253,14 @@ def apart(cell: Cell, limit: float | None = None) -> dict[str, Any]:
 
 
 def fastest(name: str, shape: tuple[int, int], seed: int, rows: int, limit: float) -> dict[str, Any]:
-    """The best of the ways to call a selector."""
+    """Measure each function that calls a selector, and return the fastest measurement."""
     tried = [apart(Cell(name, way, shape, seed, rows), limit) for way in range(len(PEERS[name].ways))]
     best = min(tried, key=lambda took: took.get("seconds", float("inf")))
     return {"peer": name, "table": shape, "rows": rows, **best}
 
 
 def rows_of(name: str, shape: tuple[int, int], seed: int, limit: float) -> list[dict[str, Any]]:
-    """What a selector takes on a table, and on a quarter of its rows where all of them take too long."""
+    """Measure a selector on a table, and also on a quarter of the rows if it is quadratic and exceeds the limit."""
     rows = [fastest(name, shape, seed, shape[0], limit)]
     if "more_than" in rows[0] and PEERS[name].quadratic:
         rows.append(fastest(name, shape, seed, shape[0] // 4, limit))
@@ -258,7 +268,7 @@ def rows_of(name: str, shape: tuple[int, int], seed: int, limit: float) -> list[
 
 
 def installed(peer: Peer) -> str | None:
-    """The first of its distributions that is there, with its version."""
+    """Return the name and version of the first installed package of a selector, or None."""
     for package in peer.packages:
         try:
             return f"{package} {belief.__version__ if package == 'belief-fs' else version(package)}"
@@ -268,7 +278,10 @@ def installed(peer: Peer) -> str | None:
 
 
 def compute(options: argparse.Namespace) -> None:
-    """Measure all, or those that are asked for beside the figures of the others; write the file after each selector."""
+    """Measure all selectors, or those in --only, and save the figures after each one.
+
+    With --only, the file keeps the figures of the other selectors.
+    """
     wanted = [name for name in PEERS if name.startswith(tuple(options.only.split(",")))]
     there = {name: installed(PEERS[name]) for name in wanted}
     names = [name for name, package in there.items() if package]
@@ -281,7 +294,7 @@ def compute(options: argparse.Namespace) -> None:
         "left_out": [name for name in PEERS if name in packages and not packages[name]], "rows": rows,
     }  # fmt: skip
     for name in names:
-        fastest(name, TINY, options.seed, TINY[0], options.limit)  # what is compiled once and kept on disk is there now
+        fastest(name, TINY, options.seed, TINY[0], options.limit)  # fills the caches of compiled code on disk
     for shape in QUICK if options.quick else TABLES:
         bare = apart(Cell(None, 0, shape, options.seed, shape[0]))["peak_mb"]
         for name in names:
@@ -295,18 +308,18 @@ def compute(options: argparse.Namespace) -> None:
 
 
 def order(name: str) -> int:
-    """The place of a selector in the tables."""
+    """Return the position of a selector in the tables."""
     return list(PEERS).index(name)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the size, to see that it runs")
-    parser.add_argument("--only", default="", help="how the names of the selectors begin, with commas")
+    parser.add_argument("--quick", action="store_true", help="use tables of a tenth of the size, for a trial run")
+    parser.add_argument("--only", default="", help="beginnings of selector names, separated by commas")
     parser.add_argument("--limit", type=float, default=250, help="seconds after which a selector is stopped")
-    parser.add_argument("--seed", type=int, default=0, help="of the tables")
+    parser.add_argument("--seed", type=int, default=0, help="random seed of the tables")
     parser.add_argument("--draw", action="store_true", help="show the last run again, without measuring")
-    parser.add_argument("--json", type=Path, help="where the figures go; benchmarks/peers.json if not --quick")
+    parser.add_argument("--json", type=Path, help="file for the figures (without --quick: benchmarks/peers.json)")
     parser.add_argument("--cell", type=lambda text: Cell(*json.loads(text)), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.cell:
@@ -314,9 +327,9 @@ def main() -> None:
         return
     options.json = options.json or HOME / "benchmarks" / ("peers-quick.json" if options.quick else "peers.json")
     if unknown := [word for word in options.only.split(",") if not any(name.startswith(word) for name in PEERS)]:
-        parser.error(f"--only: no selector's name begins with {unknown[0]!r}; there are: {'; '.join(PEERS)}.")
+        parser.error(f"--only: no selector's name begins with {unknown[0]!r}. The selectors are: {'; '.join(PEERS)}.")
     if options.draw and not options.json.exists():
-        parser.error(f"--draw: there is no {options.json}; run without --draw first, or name the file with --json.")
+        parser.error(f"--draw: {options.json} does not exist. Run without --draw first, or pass a file with --json.")
     if not options.draw:
         compute(options)
     kept = json.loads(options.json.read_text())

@@ -1,4 +1,4 @@
-"""What benchmarks/peers.py shows: a table, and a plot with a panel for each table of data."""
+"""Write the figures of benchmarks/peers.py as a table, and draw a plot with one panel for each data set."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def line(row: dict[str, Any], ours: float | None) -> list[str]:
 
 
 def belief_seconds(kept: dict[str, Any], shape: list[int]) -> float | None:
-    """Seconds of BELIEF with its defaults on this table, if it ran."""
+    """Return the seconds of BELIEF with default settings on a table, or None if it was not measured."""
     return next((r.get("seconds") for r in kept["rows"] if r["peer"] == "BELIEF" and r["table"] == shape), None)
 
 
@@ -44,11 +44,14 @@ def outcome(row: dict[str, Any]) -> str:
 
 
 def draw(kept: dict[str, Any], file: Path) -> None:
-    """A panel for each table: seconds on a log scale, and the share of the informative features that was found."""
+    """Draw one panel for each data set, with a bar for the seconds of each selector on a log scale.
+
+    The label of a bar shows its seconds and the share of informative features found.
+    """
     import matplotlib
     from matplotlib.figure import Figure
 
-    matplotlib.rcParams["svg.hashsalt"] = "peers"  # the same picture is the same file
+    matplotlib.rcParams["svg.hashsalt"] = "peers"  # fixed ids, so that equal plots give equal files
     shapes = list(dict.fromkeys(tuple(row["table"]) for row in kept["rows"]))
     figure = Figure(figsize=(4.2 * len(shapes) + 1.5, 0.42 * len(kept["packages"]) + 1.4), facecolor="white")
     panels = figure.subplots(1, len(shapes), sharex=True, squeeze=False)[0]
@@ -56,9 +59,8 @@ def draw(kept: dict[str, Any], file: Path) -> None:
         bars(panel, [row for row in kept["rows"] if tuple(row["table"]) == shape])
         panel.set(title=f"{shape[0]:,} x {shape[1]:,}", xscale="log", xlabel="seconds")
     low, high = panels[0].get_xlim()
-    panels[0].set_xlim(
-        low / 3, high * (high / low) ** 0.5
-    )  # the least bar is seen; room for what is written beside them
+    # wider limits, so that the shortest bar is visible and the labels on the right of the bars have room
+    panels[0].set_xlim(low / 3, high * (high / low) ** 0.5)
     figure.tight_layout()
     file.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(file, format="svg", metadata={"Date": None})

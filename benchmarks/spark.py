@@ -1,13 +1,21 @@
-"""How fast Spark is, on local[2] in a warm session: against one machine, by partitions, and what travels.
+"""Measure fits on Spark, local[2], in a warm session: their time, the driver's memory and the network traffic.
 
     python benchmarks/spark.py [--only handover,layouts,small,partitions,driver,bytes] [--share 1.0]
 
-`handover`: what it takes for the rows of 200,000 x 500 to reach Python, by each way, with nothing done to them.
-`layouts`: a fit of that table, sample 2,000, staging included, against the local engine on the same files, all taking
-turns, with CPU time as a second witness. `small`: 20,000 x 500, a tenth of the rows
-sampled: the authors' Scala code takes 25 s for it on such a machine, for a search over 2.5 % of the rows. `partitions`:
-200,000 x 500 doubles in 2 to 64 partitions, and a small table in up to 500. `driver`: the most memory of the driver's
-Python as the rows grow. `bytes`: what goes out to the executors and comes back in each phase.
+`handover` measures how fast the rows of a table of 200,000 x 500 reach Python in different ways, without processing
+them.
+
+`layouts` compares a fit of that table, with a sample of 2,000 rows and including staging, with the local engine on the
+same data. The fits take turns. CPU time is also measured, because it depends less on the load of the machine.
+
+`small` fits 20,000 x 500 with a sample of a tenth of the rows. On a similar machine, the authors' Scala code takes 25 s
+for this table, with a search over 2.5 % of the rows.
+
+`partitions` fits 200,000 x 500 doubles in 2 to 64 partitions, and a small table in up to 500 partitions.
+
+`driver` measures the peak memory of the driver's Python process for growing numbers of rows.
+
+`bytes` measures the data sent to and returned by the executors in each phase.
 """
 
 from __future__ import annotations
@@ -39,12 +47,15 @@ from belief.spark.frames import select_frame
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from spark_sessions import start_session
 
-PAPER_SECONDS = 25  # the authors' code, local[2], on 2 cores
+PAPER_SECONDS = 25  # time of the authors' Scala code with local[2], on two cores
 F = 500  # columns
 
 
 def part_of(t: int, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Some rows of a table of any size: 20 columns shifted by class."""
+    """Return part `t` of a table, with this number of rows, and the class of each row.
+
+    The first 20 columns are shifted by class. The part number is the random seed.
+    """
     rng = np.random.default_rng(t)
     y = rng.integers(0, 2, rows)
     X = rng.standard_normal((rows, F))
@@ -53,7 +64,7 @@ def part_of(t: int, rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def frame(spark: Any, m: int, partitions: int, parts: int = 64) -> Any:
-    """A persisted DataFrame of vectors; the rows do not depend on the partitions."""
+    """Return a persisted DataFrame of vectors. Its rows do not depend on the number of partitions."""
     from pyspark.ml.functions import array_to_vector
 
     rows = m // parts
@@ -80,17 +91,20 @@ def fit(df: Any, **chosen: Any) -> belief.Result:
 
 
 def counted(batches: Iterator[Any]) -> Iterator[Any]:
-    """Rows, and nothing done with them."""
+    """Count the rows, without processing them."""
     import pyarrow as pa
 
     yield pa.record_batch([[sum(batch.num_rows for batch in batches)]], names=["rows"])
 
 
-# --- layouts, and the hand-over ---
+# --- layouts and hand-over ---
 
 
 def written(m: int, folder: Path) -> tuple[str, str]:
-    """The table in float32 in two Parquet files: one column of arrays, and plain columns."""
+    """Write a table of m rows to two Parquet files, in float32; return their paths.
+
+    The first file has one column of arrays, and the second has plain columns.
+    """
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -106,7 +120,7 @@ def written(m: int, folder: Path) -> tuple[str, str]:
 
 
 def of_arrays(path: str) -> tuple[np.ndarray, np.ndarray]:
-    """The arrays of a file, read into memory."""
+    """Read a Parquet file with a column of arrays; return the features and the labels."""
     from pyarrow import parquet
 
     rows = parquet.read_table(path).combine_chunks()
@@ -124,7 +138,7 @@ def persisted_vectors(spark: Any, path: str, partitions: int | None = None) -> A
 
 
 def cpu_seconds() -> float:
-    """CPU time of this process and all it started, the JVM and its workers."""
+    """Return the CPU seconds of this process and of all its descendants: the JVM and the Python workers."""
     me, known = str(os.getpid()), {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -143,7 +157,10 @@ def cpu_seconds() -> float:
 def in_turn(
     tasks: dict[str, Callable[[], object]], repeats: int = 3, warm_up: int = 1
 ) -> dict[str, tuple[float, float]]:
-    """The least seconds and CPU seconds of each task; they take turns, so that all meet the same machine."""
+    """Return the shortest time and the smallest CPU time of each task, in seconds.
+
+    The tasks take turns, so that changes in the load of the machine affect all of them.
+    """
     least = dict.fromkeys(tasks, (np.inf, np.inf))
     for turn in range(warm_up + repeats):
         for name, task in tasks.items():
@@ -156,7 +173,7 @@ def in_turn(
 
 
 def layouts(spark: Any, share: float) -> list[dict]:
-    """A fit of each layout against the local engine on the same file."""
+    """Compare a fit on Spark from each layout with the local engine on the same data."""
     m = int(200_000 * share) // 64 * 64
     chosen = {"n_features_to_select": 20, "random_state": 0, "sample_size": 2000}
     settings = Settings(**chosen)
@@ -196,7 +213,7 @@ def layouts(spark: Any, share: float) -> list[dict]:
 
 
 def handover(spark: Any, share: float) -> list[dict]:
-    """Rows to Python by each way, and no more, in MB of float32 a second."""
+    """Measure how fast rows reach Python in each way, in MB of float32 per second, without processing them."""
     from pyspark.ml.functions import vector_to_array
     from pyspark.sql import functions
 
@@ -257,7 +274,7 @@ def small(spark: Any, share: float) -> list[dict]:
 
 
 def partitions(spark: Any, share: float) -> list[dict]:
-    """A large table in 2 to 64 partitions, and a small one in 2 to 500."""
+    """Time fits of a large table in 2 to 64 partitions, and of a small one in 2 to 500."""
     out = []
     for m, sample, counts, wanted in (
         (int(200_000 * share) // 64 * 64, 2000, (2, 8, 64), "at most 1.2"),
@@ -289,7 +306,7 @@ def driver(spark: Any, share: float) -> list[dict]:
 
 
 def moved(spark: Any, share: float) -> list[dict]:
-    """Bytes out to each task, and back from all of them, by phase."""
+    """Measure the megabytes sent to each task and returned by all tasks together, in each phase."""
     m = int(50_000 * share) // 64 * 64
     df = frame(spark, m, 4)
     seen: dict[str, list[int]] = {}
@@ -323,10 +340,11 @@ BENCHMARKS: dict[str, Callable[[Any, float], list[dict]]] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=",".join(BENCHMARKS))
-    parser.add_argument("--share", type=float, default=1.0, help="of the full sizes")
+    parser.add_argument("--share", type=float, default=1.0, help="share of the full number of rows")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    spark = start_session(**{"spark.driver.memory": "6g", "spark.driver.extraJavaOptions": ""})  # as users run it
+    # Java's default options, as users have them, not those of the tests
+    spark = start_session(**{"spark.driver.memory": "6g", "spark.driver.extraJavaOptions": ""})
     rows = []
     for name in options.only.split(","):
         began = time.perf_counter()

@@ -1,12 +1,13 @@
-"""How fast sparse data is: against scipy's bare product, at full size, and how time grows.
+"""Measure how fast BELIEF is on sparse data: against scipy's matrix product, at full size, and as the data grows.
 
     python benchmarks/sparse.py [--only product,libsvm,url,kddb,cells,growth] [--share 1.0]
 
-`product`: 200,000 x 1,000,000, 50 non-zeros a row, 500 queries: the whole fit against scipy's CSR product of the same
-queries and rows. `libsvm`: reading a text file, against scikit-learn's parser. `url` and `kddb`: data like the paper's
-two largest sets, at full size or a share of it, with peak memory and the share of the 20 strongest columns among the
-first 50 selected. `cells`: a single-cell table as CSR and, where anndata is installed, as AnnData, in CPU seconds.
-`growth`: time by phase as rows, non-zeros and sample grow.
+`product` compares the whole fit of 200,000 x 1,000,000 values (50 non-zeros per row, 500 queries) with scipy's CSR
+product of the same queries and rows. `libsvm` compares the reading of a text file with scikit-learn's parser. `url` and
+`kddb` fit data like the paper's two largest data sets, at full size or a fraction of it. They report the memory
+overhead, and the share of the 20 strongest columns among the first 50 selected. `cells` reports the CPU seconds for a
+single-cell table in CSR format and, if anndata is installed, as AnnData. `growth` reports the time of each phase as the
+number of rows, the number of non-zeros per row, and the sample size grow.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def libsvm(share: float) -> list[dict]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "data.svm"
         dump_svmlight_file(vstack(problem.X, format="csr"), problem.y, str(file))
-        load_libsvm(file)  # compiles, or loads what is compiled
+        load_libsvm(file)  # compiles or loads the kernels
         ours, theirs = best(lambda: load_libsvm(file)), best(lambda: load_svmlight_file(str(file)))
         size = file.stat().st_size / 1e6
     return [
@@ -67,6 +68,7 @@ def libsvm(share: float) -> list[dict]:
 
 
 def large(name: str, make: object, rows: int, sample: int, share: float) -> list[dict]:
+    """Measure the time, memory overhead and recall of one fit of generated data."""
     problem = make(int(rows * share))  # type: ignore[operator]
     size = sum(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes for X in problem.X)
     start = time.perf_counter()
@@ -89,7 +91,7 @@ def cells(share: float) -> list[dict]:
     X, rows = problem.X[0], []
     tables = {"CSR": lambda: belief.select(X, problem.y, 100, random_state=0)}
     if find_spec("anndata"):
-        sys.path.remove(str(Path(__file__).parent))  # dask would import this file as the package `sparse`
+        sys.path.remove(str(Path(__file__).parent))  # otherwise dask would import this file as the package `sparse`
         import anndata
         import pandas as pd
 
@@ -143,10 +145,10 @@ CASES = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default=",".join(CASES), help="cases, with commas between them")
-    parser.add_argument("--share", type=float, default=1.0, help="of the rows, to see that it runs")
+    parser.add_argument("--only", default=",".join(CASES), help="cases to run, separated by commas")
+    parser.add_argument("--share", type=float, default=1.0, help="fraction of the rows to use, for a trial run")
     options = parser.parse_args()
-    fit(kddb_like(2000, 5000, 10), 5)  # compiles, or loads what is compiled
+    fit(kddb_like(2000, 5000, 10), 5)  # compiles or loads the kernels
     rows: list[dict] = []
     for name in options.only.split(","):
         rows += CASES[name](options.share)

@@ -1,4 +1,4 @@
-"""The bundled example: which columns predict the customers who leave, and which are redundant."""
+"""Show which columns of the bundled customer table predict who leaves, and which columns are redundant."""
 
 import pandas as pd
 

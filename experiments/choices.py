@@ -1,13 +1,13 @@
-"""What our own choices are worth: each setting against other values, all others as in the paper.
+"""Measure the effect of each setting: it is changed alone, and all other settings are those of the paper.
 
     BELIEF_DATA=folder python experiments/choices.py
 
-`--quick` takes one seed and some of the data, and prints the tables instead of writing the page.
+With `--quick`, only one seed and some of the data sets are used, and the tables are printed instead of written.
 
-On problems whose truth is known: the share of it among the features selected. On real data: macro F1 of a logistic
-regression and of a decision tree on the features selected, in 3-fold cross-validation. Every answer is kept in
-choices.jsonl as it comes, so a run that was stopped goes on where it was. Writes the tables into
-docs/experiments/choices.md, between its marks, and the figures beside it.
+On synthetic data, the score is the share of the groups of relevant features from which at least one feature is
+selected. On real data, it is the macro F1 of a logistic regression and a decision tree with the selected features, in
+3-fold cross-validation. Each result is saved in choices.jsonl as soon as it is computed, so an interrupted run
+continues where it stopped. The tables are written into docs/experiments/choices.md, and the figures into its folder.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ ANSWERS = Path(__file__).with_suffix(".jsonl")
 PAGE = HOME / "docs" / "experiments" / "choices.md"
 SEEDS = {"planted": (0, 1, 2, 3, 4), "real": (0, 1, 2)}
 FOLDS = 3
-LEARN = 2000  # rows a classifier learns from, at most: the selection is judged here, not the classifier
+LEARN = 2000  # the most rows to train a classifier on; the experiment evaluates the selection, not the classifier
 WITHOUT = "no mCR"
-GRID: dict[str, list[Any]] = {  # beside the paper's values, and ours where it has none
+GRID: dict[str, list[Any]] = {  # the values of each setting, including the reference
     "neighborhood": ["per_class", "pooled"],
     "scale": ["auto", "standard", "minmax", "none"],
     "theta": [WITHOUT, 0.1, 0.3, 1.0, "mean"],
@@ -43,18 +43,23 @@ GRID: dict[str, list[Any]] = {  # beside the paper's values, and ours where it h
     "sample_size": [50, 100, 250, 500, 1000, "auto", 1.0],
     "batch_size": [0.1, 0.25, 1.0],
 }
-DEFAULTS = {  # "auto": sigma, unless the data is mostly zeros; all rows up to 2,000, and then 1 % at least
+# The reference: the values of the paper, or ours where it has none. Here, scale="auto" means "sigma", or "none" if the
+# data is mostly zeros. sample_size="auto" means 2,000 rows or 1 %, whichever is larger, or all rows of smaller tables.
+DEFAULTS = {
     **{name: belief.PAPER.get(name, "per_class") for name in GRID}, "scale": "auto", "sample_size": "auto",
 }  # fmt: skip
-NOW = {"scale": {"standard": "sigma"}, "sample_size": {"auto": "fixed"}}  # what a value is called now
-SECOND = "the second edition"
-OF_MIXED = ("scale", "kappa")  # settings that nominal features know nothing of
+NOW = {"scale": {"standard": "sigma"}, "sample_size": {"auto": "fixed"}}  # present names of renamed values
+SECOND = "the second edition"  # stands for the defaults of this package in the results
+OF_MIXED = ("scale", "kappa")  # settings without effect on nominal features
 
 Array = NDArray[Any]
 
 
 class Data(NamedTuple):
-    """A table of numbers, nominal values as codes; and its truth, where that is known."""
+    """A numeric table, the classes, a mask of the nominal features, and the groups of relevant features, if known.
+
+    The values of nominal features are codes. The features of a group are interchangeable.
+    """
 
     X: Array
     y: Array
@@ -63,7 +68,7 @@ class Data(NamedTuple):
 
 
 class Case(NamedTuple):
-    """Where to get the data of a seed, how many features to select, and how to judge them."""
+    """A data set, the number of features to select, its kind ("planted" or "real"), and the settings to change."""
 
     make: partial[Data]
     select: int
@@ -75,26 +80,26 @@ class Case(NamedTuple):
 
 
 def made(maker: Callable[..., Any], seed: int, **options: Any) -> Data:
-    """A problem of problems/, another for each seed."""
+    """Return a problem of `problems`, which differs for each seed."""
     p = maker(**options, seed=seed)
     return Data(np.vstack(p.X), p.y, p.discrete, p.relevant)
 
 
 def madelon_any(seed: int, **options: Any) -> Data:
-    """Madelon judged in another way: the five features that matter and the fifteen made of them count alike."""
+    """Return Madelon with 20 relevant features: the five original ones and their 15 linear combinations."""
     data = made(problems.madelon, seed, **options)
     return data._replace(relevant=tuple((j,) for j in range(20)))
 
 
 def made_sparse(maker: Callable[..., Any], seed: int, **options: Any) -> Data:
-    """A sparse problem as a dense table."""
+    """Return a sparse problem of `problems` as a dense table."""
     p = maker(**options, seed=seed)
     X = np.vstack([block.toarray() for block in p.X])
     return Data(X, p.y, np.zeros(X.shape[1], bool), tuple((int(j),) for j in p.informative))
 
 
 def real(name: str, seed: int) -> Data:
-    """A real data set, strings as codes, without the classes of fewer than five rows."""
+    """Return a real data set with strings as codes, and without classes of fewer than five rows."""
     data = public_data.load(name)
     X = data.X if isinstance(data.X, np.ndarray) else coded(data.X, data.discrete)
     classes, counts = np.unique(data.y, return_counts=True)
@@ -103,12 +108,13 @@ def real(name: str, seed: int) -> Data:
 
 
 def coded(table: Any, discrete: Array) -> Array:
-    """An Arrow table as numbers."""
+    """Return an Arrow table as an array; values of nominal columns become codes."""
     columns = zip(table.columns, discrete, strict=True)
     return np.column_stack([np.unique(c.to_numpy(), return_inverse=True)[1] if d else c.to_numpy() for c, d in columns])
 
 
-FEW = ("neighborhood", "scale", "theta", "kappa", "eta")  # for 50 features: what may depend on how many there are
+# settings that are also varied with 50 features, because their effect may depend on the number of selected features
+FEW = ("neighborhood", "scale", "theta", "kappa", "eta")
 CASES: dict[str, Case] = {
     "Corral-100": Case(partial(made, problems.corral100, n_rows=100), 10, "planted"),
     "XOR-100": Case(partial(made, problems.xor100, n_rows=200), 10, "planted"),
@@ -133,17 +139,17 @@ CASES: dict[str, Case] = {
 QUICK = ("Corral-100", "Parity3+3", "SD2", "ECBDL14-like", "ECBDL14_1K", "lung")
 
 
-# --- one answer ------------------------------------------------------------------------------------------------------
+# --- one result ------------------------------------------------------------------------------------------------------
 
 
 def selected(data: Data, n: int, setting: str, value: Any, seed: int) -> Array:
-    """The features BELIEF selects with the paper's settings, one of them changed; or with the defaults."""
+    """Return the features that BELIEF selects with one setting changed, or with the defaults if value is SECOND."""
     if value == SECOND:
         return belief.select(data.X, data.y, n, discrete_features=data.discrete, random_state=seed).selected
     X, chosen = data.X, {setting: NOW.get(setting, {}).get(value, value)}
     if value == WITHOUT:
         chosen = {"redundancy": None}
-    if value == "minmax":  # not a setting of ours: the table is brought to it before
+    if value == "minmax":  # not a value of `scale`, so the table is scaled here
         X, chosen = minmax(data), {"scale": "none"}
     if (setting, value) == ("scale", DEFAULTS["scale"]):
         chosen = {}
@@ -152,20 +158,20 @@ def selected(data: Data, n: int, setting: str, value: Any, seed: int) -> Array:
 
 
 def minmax(data: Data) -> Array:
-    """The table with its continuous features from 0 to 1."""
+    """Return the table with continuous features divided by their range."""
     span = np.ptp(data.X, axis=0)
     return np.asarray(data.X / np.where(data.discrete | (span == 0), 1, span))
 
 
 def recall(data: Data, chosen: Array) -> float:
-    """The share of the groups of relevant features of which one was selected."""
+    """Return the share of the groups of relevant features from which at least one feature is chosen."""
     assert data.relevant is not None
     found = set(chosen.tolist())
     return round(float(np.mean([not found.isdisjoint(group) for group in data.relevant])), 6)
 
 
 def macro_f1(data: Data, select: Callable[[Data], Array], seed: int) -> float:
-    """Macro F1 in cross-validation, the mean of both classifiers; features are selected within each fold."""
+    """Return the mean macro F1 of both classifiers in cross-validation; features are selected inside each fold."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import f1_score
     from sklearn.model_selection import StratifiedKFold
@@ -175,17 +181,17 @@ def macro_f1(data: Data, select: Callable[[Data], Array], seed: int) -> float:
     scores = []
     for train, test in StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(data.X, data.y):
         chosen = select(data._replace(X=data.X[train], y=data.y[train]))
-        encoder, few = encoder_of(data.discrete[chosen]), train[:LEARN]  # the rows of a file are in no order
+        encoder, few = encoder_of(data.discrete[chosen]), train[:LEARN]  # the order of the rows is arbitrary
         X = encoder.fit_transform(data.X[few][:, chosen])
         Z = encoder.transform(data.X[test][:, chosen])
-        with threadpool_limits(1):  # for so little work threads cost more than they save
+        with threadpool_limits(1):  # threads would slow down such small models
             for model in (LogisticRegression(max_iter=200), DecisionTreeClassifier(random_state=seed)):
                 scores.append(f1_score(data.y[test], model.fit(X, data.y[few]).predict(Z), average="macro"))
     return round(float(np.mean(scores)), 6)
 
 
 def encoder_of(discrete: Array) -> Any:
-    """Continuous features standardised, nominal ones as indicators."""
+    """Return a transformer that standardises continuous features and one-hot encodes nominal ones."""
     from sklearn.compose import make_column_transformer
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -194,17 +200,20 @@ def encoder_of(discrete: Array) -> Any:
 
 
 def score(case: Case, data: Data, setting: str, value: Any, seed: int) -> float:
-    """How good the features are that one setting selects."""
+    """Return the score of the features that are selected with one setting changed."""
     if case.kind == "planted":
         return recall(data, selected(data, case.select, setting, value, seed))
     return macro_f1(data, lambda part: selected(part, case.select, setting, value, seed), seed)
 
 
-# --- all answers -----------------------------------------------------------------------------------------------------
+# --- all results -----------------------------------------------------------------------------------------------------
 
 
 def asked(name: str, data: Data) -> Iterator[tuple[str, Any]]:
-    """The settings and values to try on data: the paper's once, and the defaults."""
+    """Yield the settings and values to measure on a data set.
+
+    The first one stands for the reference, and the last one for the defaults of this package.
+    """
     yield "neighborhood", DEFAULTS["neighborhood"]
     for setting in CASES[name].settings:
         if not (setting in OF_MIXED and data.discrete.all()):
@@ -213,13 +222,13 @@ def asked(name: str, data: Data) -> Iterator[tuple[str, Any]]:
 
 
 def key_of(name: str, setting: str, value: Any, seed: int) -> str:
-    """The name of an answer in choices.jsonl."""
+    """Return the key of a result in choices.jsonl; in keys, "defaults" means the reference."""
     what = "defaults" if value == DEFAULTS.get(setting) else SECOND if value == SECOND else f"{setting}={value}"
     return f"{name} | {what} | seed={seed}"
 
 
 def compute(answers: Answers, names: tuple[str, ...], n_seeds: int | None = None) -> None:
-    """All answers; only those that are missing are computed."""
+    """Compute the results that are not saved yet."""
     for name in names:
         case = CASES[name]
         for seed in SEEDS[case.kind][:n_seeds]:
@@ -229,7 +238,7 @@ def compute(answers: Answers, names: tuple[str, ...], n_seeds: int | None = None
 
 
 def configuration() -> dict[str, Any]:
-    """What the answers depend on, beside the code."""
+    """Return the settings that the results depend on; saved results with other settings are discarded."""
     cases = {name: [case.make.keywords, case.select] for name, case in CASES.items()}
     return {"folds": FOLDS, "learn": LEARN, "defaults": DEFAULTS, "cases": cases}
 
@@ -239,7 +248,7 @@ if __name__ == "__main__":
 
     if data_home() is None:
         raise SystemExit("Set BELIEF_DATA to the folder with the public data sets.")
-    warnings.simplefilter("ignore")  # of scikit-learn: few steps, rare classes; of belief: fewer rows than neighbours
+    warnings.simplefilter("ignore")  # about convergence, rare classes, or too few rows for k neighbours
     kept = Answers(ANSWERS, configuration())
     if "--quick" in sys.argv[1:]:
         compute(kept, QUICK, 1)

@@ -1,4 +1,4 @@
-"""The page of experiments/choices.py: its tables, its figures, and what they say of each default."""
+"""Write the tables and the figures of experiments/choices.py, and a verdict on each value of the reference."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from common import Answers, as_data, publish, table
 
 NAMES = {"theta": "θ", "kappa": "κ", "eta": "η", "n_neighbors": "k"}
 KINDS = {"planted": "share of the truth found", "real": "macro F1"}
-NOTABLE = 0.01  # a smaller difference is no reason to change a setting, however sure it is
+NOTABLE = 0.01  # smaller differences are no reason to change a setting, even if they are significant
 
 
 class Gain(NamedTuple):
-    """What a value gains over the reference: the mean over the data sets, its standard error, and each one's."""
+    """The gain of a value over the reference: the mean over the data sets, its standard error, and each single gain."""
 
     mean: float
     error: float
@@ -22,18 +22,18 @@ class Gain(NamedTuple):
 
 
 def found(answers: Answers, name: str, setting: str, value: Any) -> list[float]:
-    """The answers of all seeds that there are."""
+    """Return the saved results of a value on a data set, one for each seed."""
     keys = [key_of(name, setting, value, seed) for seed in SEEDS[CASES[name].kind]]
     return [answers.answers[key] for key in keys if key in answers.answers]
 
 
 def reference(answers: Answers, name: str) -> list[float]:
-    """The answers with the settings that all others are compared with."""
+    """Return the saved results of the reference on a data set, one for each seed."""
     return found(answers, name, "eta", DEFAULTS["eta"])
 
 
 def gain(answers: Answers, setting: str, value: Any, kind: str) -> Gain:
-    """What a value gains on the data sets of a kind."""
+    """Return the gain of a value over the reference, on the data sets of one kind."""
     each = {}
     for name in (n for n, case in CASES.items() if case.kind == kind):
         if there := found(answers, name, setting, value):
@@ -44,12 +44,15 @@ def gain(answers: Answers, setting: str, value: Any, kind: str) -> Gain:
 
 
 def sure(g: Gain) -> int:
-    """1 if a value is better by more than twice the standard error and enough to notice, -1 if worse, else 0."""
+    """Return 1 if a value is significantly better than the reference, -1 if it is significantly worse, and else 0.
+
+    A difference is significant if it is larger than NOTABLE and larger than twice its standard error.
+    """
     return int(np.sign(g.mean)) if abs(g.mean) > max(2 * g.error, NOTABLE) else 0
 
 
 def verdict(answers: Answers, setting: str) -> str:
-    """What the figures say of a setting, by the rule that the page states."""
+    """Return the verdict on a setting in words, by the rule that the page states."""
     better, worse, torn = [], [], []
     for value in others(setting):
         signs = {sure(gain(answers, setting, value, kind)) for kind in KINDS}
@@ -66,17 +69,17 @@ def verdict(answers: Answers, setting: str) -> str:
 
 
 def others(setting: str) -> list[Any]:
-    """The values but the reference."""
+    """Return the values of a setting, except the reference."""
     return [value for value in GRID[setting] if value != DEFAULTS[setting]]
 
 
 def symbol(setting: str) -> str:
-    """The paper's name of a setting, or ours."""
+    """Return the symbol of a setting in the paper, or its name in this package."""
     return NAMES.get(setting, f"`{setting}`")
 
 
 def markdown(answers: Answers) -> str:
-    """What the second edition gains, a verdict for each setting, and tables with every value and every data set."""
+    """Return the gain of the defaults, the verdicts, and tables of all values and data sets, in markdown."""
     verdicts = [[symbol(setting), str(DEFAULTS[setting]), verdict(answers, setting)] for setting in GRID]
     head = ["setting", "value", "truth found", "gain", "better / worse", "macro F1", "gain", "better / worse"]
     lines = [[symbol(setting), *line_of(answers, setting, value)] for setting in GRID for value in GRID[setting]]
@@ -88,7 +91,7 @@ def markdown(answers: Answers) -> str:
 
 
 def second_edition(answers: Answers) -> str:
-    """What the defaults gain over the reference, on the data sets on which they were tried."""
+    """Return the table of the gain of the defaults over the reference."""
     gains = {kind: gain(answers, SECOND, SECOND, kind) for kind in KINDS}
     lines = [
         [what, str(len(gains[kind].each)), *compared(answers, SECOND, SECOND, kind)] for kind, what in KINDS.items()
@@ -97,24 +100,24 @@ def second_edition(answers: Answers) -> str:
 
 
 def line_of(answers: Answers, setting: str, value: Any) -> list[str]:
-    """A value, and for each kind of data its level, its gain, and on how many data sets it is better or worse."""
+    """Return the line of a value: the mean score and the comparison with the reference, for each kind of data."""
     line = [f"**{value}**" if value == DEFAULTS[setting] else str(value)]
     for kind in KINDS:
-        names = gain(answers, setting, others(setting)[0], kind).each  # where the setting matters at all
+        names = gain(answers, setting, others(setting)[0], kind).each  # data sets on which the setting was changed
         level = np.mean([np.mean(found(answers, name, setting, value)) for name in names])
         line += [f"{level:.3f}", *(["", ""] if value == DEFAULTS[setting] else compared(answers, setting, value, kind))]
     return line
 
 
 def compared(answers: Answers, setting: str, value: Any, kind: str) -> list[str]:
-    """The gain over the reference, and on how many data sets it is notable."""
+    """Format the gain over the reference, and count the data sets with a gain or a loss above NOTABLE."""
     g = gain(answers, setting, value, kind)
     better, worse = (sum(sign * x > NOTABLE for x in g.each.values()) for sign in (1, -1))
     return [f"{g.mean:+.3f} ± {g.error:.3f}", f"{better} / {worse}"]
 
 
 def details(answers: Answers, kind: str) -> str:
-    """Every value of every setting on every data set: the mean over the seeds and the standard deviation."""
+    """Return the table of all values on all data sets of a kind: mean and standard deviation over the seeds."""
     names = [n for n, case in CASES.items() if case.kind == kind and reference(answers, n)]
     lines = [["**the reference**", *(cell(reference(answers, n)) for n in names)]]
     lines.append([f"**{SECOND}**", *(cell(found(answers, n, SECOND, SECOND)) for n in names)])
@@ -125,19 +128,19 @@ def details(answers: Answers, kind: str) -> str:
 
 
 def cell(there: list[float]) -> str:
-    """Mean and standard deviation over the seeds."""
+    """Format the mean and the standard deviation over the seeds."""
     return f"{np.mean(there):.2f} ± {np.std(there):.2f}" if there else "–"
 
 
 def write(answers: Answers) -> None:
-    """The tables between the page's marks, and the figures beside it."""
+    """Write the tables into the page, and the figures into its folder."""
     publish(PAGE, "choices", markdown(answers))
     draw_gains(answers)
     draw_scale(answers)
 
 
 def new_figure(name: str, size: tuple[float, float]) -> Any:
-    """A figure that is the same file for the same numbers."""
+    """Return a figure whose SVG file is the same in every run if the data is the same."""
     import matplotlib as mpl
 
     mpl.use("svg")
@@ -148,7 +151,7 @@ def new_figure(name: str, size: tuple[float, float]) -> Any:
 
 
 def draw_gains(answers: Answers) -> None:
-    """What each value of each setting gains over the reference, with two standard errors."""
+    """Draw the gain of each value of each setting over the reference, ± two standard errors."""
     figure = new_figure("gains", (11, 5.5))
     for axes, setting in zip(figure.subplots(2, 4, sharey=True).flat, GRID, strict=True):
         for kind, colour, aside in (("planted", "#1b6ca8", -0.12), ("real", "#d1495b", 0.12)):
@@ -165,7 +168,7 @@ def draw_gains(answers: Answers) -> None:
 
 
 def draw_scale(answers: Answers) -> None:
-    """What each scale gains on each data set that has continuous features."""
+    """Draw the gain of each value of `scale` on each data set with continuous features."""
     figure = new_figure("scale", (9, 4.5))
     axes = figure.subplots()
     every = {v: {n: x for k in KINDS for n, x in gain(answers, "scale", v, k).each.items()} for v in others("scale")}

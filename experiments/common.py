@@ -1,4 +1,4 @@
-"""What the experiments share: answers kept as they come, tables, and pages with marks to put them between."""
+"""Shared code of the experiments: stored results (called answers), markdown tables, and pages that show tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from scipy.sparse import issparse
 import belief
 
 HOME = Path(__file__).parents[1]
-MOSTLY_ZEROS = 0.1  # data with a smaller share of non-zero cells, which the paper has no word on
+MOSTLY_ZEROS = 0.1  # data with a smaller share of non-zero values is not scaled; the paper does not discuss such data
 
 
 def read_answers(file: Path) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def write_answers(file: Path, kept: dict[str, Any]) -> None:
 
 
 class Answers:
-    """Answers kept in a file, each saved as soon as it is computed; a changed configuration discards them all.
+    """Answers stored in a file, each saved as soon as it is computed; a changed configuration discards them all.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Answers:
         self._saving = Lock()  # several threads may compute answers
 
     def get(self, key: str, compute: Callable[[], Any]) -> Any:
-        """The answer kept under this name, or else the one computed now."""
+        """Return the answer stored under this key, or compute and save it."""
         if key not in self.answers:
             print(key, file=sys.stderr)
             found = compute()
@@ -73,7 +73,7 @@ class Answers:
 
     @property
     def origin(self) -> str:
-        """Where the answers come from, for the page."""
+        """A sentence for the page that lists the commits at which the answers were computed."""
         return f"Computed at commit {', '.join(self.commits)}."
 
     def _save(self) -> None:
@@ -82,7 +82,7 @@ class Answers:
 
 
 def commit() -> str:
-    """The commit that is checked out, in short; "-dirty" where the code is not what was committed."""
+    """Return the short hash of the current commit, with "-dirty" if the Python code has uncommitted changes."""
     code = ("src/*.py", "experiments/*.py", "benchmarks/*.py")
     changed = _git("status", "--porcelain", "--untracked-files=all", "--", *code)
     return (_git("rev-parse", "--short", "HEAD") or "unknown") + ("-dirty" if changed else "")
@@ -94,7 +94,7 @@ def _git(*words: str) -> str:
 
 
 def data_home() -> Path | None:
-    """The folder with the public data sets, where the environment names one."""
+    """Return the folder of the public data sets from the environment variable BELIEF_DATA, or None if it is not set."""
     named = os.environ.get("BELIEF_DATA")
     if named and not Path(named).is_dir():
         raise SystemExit(f"BELIEF_DATA is {named!r}, which is not a folder.")
@@ -102,7 +102,7 @@ def data_home() -> Path | None:
 
 
 def paper(X: Any, discrete: Any = None) -> dict[str, Any]:
-    """The paper's settings. Data that is mostly zeros was not scaled when its answers were computed, and is not now.
+    """Return the paper's settings for a table. Tables that are mostly zeros are not scaled, as in the stored answers.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def paper(X: Any, discrete: Any = None) -> dict[str, Any]:
 
 
 def table(head: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
-    """A table in markdown."""
+    """Return a table in markdown."""
     head = list(head)
     first, *rest = ("| " + " | ".join(row) + " |" for row in (head, *lines))
     return "\n".join([first, "|" + "---|" * len(head), *rest])
@@ -128,12 +128,12 @@ DATA = re.compile(r"<!-- data: (?P<name>[\w -]+) -->\n(?P<table>.*?)\n<!-- /data
 
 
 def as_data(name: str, table: str) -> str:
-    """Mark a table that the page links to as a CSV file, because it has the details of a single run."""
+    """Mark a markdown table that a page should not show, but link to as a CSV file."""
     return f"<!-- data: {name} -->\n{table}\n<!-- /data -->"
 
 
 def split_data(page: Path, text: str) -> tuple[str, dict[Path, str]]:
-    """Replace the tables marked by `as_data` by links, and return the text and the CSV files."""
+    """Replace the tables that `as_data` marked by links, and return the text and the contents of the CSV files."""
     files: dict[Path, str] = {}
 
     def link(found: re.Match[str]) -> str:
@@ -145,7 +145,7 @@ def split_data(page: Path, text: str) -> tuple[str, dict[Path, str]]:
 
 
 def as_csv(markdown: str) -> str:
-    """Return a table in markdown, as `table` writes it, as CSV."""
+    """Convert a markdown table in the format of `table` to CSV."""
     rows = [line[2:-2].split(" | ") for line in markdown.splitlines()]
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(
@@ -155,18 +155,18 @@ def as_csv(markdown: str) -> str:
 
 
 def is_published(page: Path, text: str) -> bool:
-    """Return True if a page and its CSV files have a text and its data."""
+    """Return True if a page contains a text and its CSV files contain the tables of this text."""
     shown, files = split_data(page, text)
     return shown in page.read_text() and all(file.exists() and file.read_text() == x for file, x in files.items())
 
 
 def publish(page: Path, mark: str, text: str) -> None:
-    """Put a text into a page, between <!-- mark --> and <!-- /mark -->, and its data into CSV files beside it."""
+    """Write a text into a page, between <!-- mark --> and <!-- /mark -->, and its marked tables into CSV files."""
     text, files = split_data(page, text)
     marks = re.compile(rf"(<!-- {mark} -->\n).*(<!-- /{mark} -->)", re.S)
     old = page.read_text()
     if not marks.search(old):
-        raise SystemExit(f"{page} has no marks <!-- {mark} --> and <!-- /{mark} --> to put the tables between.")
+        raise SystemExit(f"{page} has no <!-- {mark} --> and <!-- /{mark} -->. Add both where the tables should be.")
     page.write_text(marks.sub(lambda m: f"{m[1]}{text}\n{m[2]}", old))
     for file, content in files.items():
         file.parent.mkdir(exist_ok=True)

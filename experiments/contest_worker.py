@@ -1,4 +1,4 @@
-"""A process of its own for the selectors of experiments/contest.py, so that one that takes too long can be stopped."""
+"""Run the selectors of experiments/contest.py in a separate process, so that slow selections can be stopped."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ import numpy as np
 from choices import Data
 from contest_selectors import SELECTORS
 
-WARM = (300, 60)  # the table that each selector sees first, so that compiling is not timed
+WARM = (300, 60)  # shape of the first table of each selector, so that compilation is not timed
 
 
 class Worker:
-    """Selects, one table after the other, and is begun anew after a table that took too long.
+    """A process that selects features, one table at a time.
+
+    If a selection takes too long, the process is stopped, and the next selection starts a new one.
 
     Parameters
     ----------
     limit : float
-        The processor's seconds a selection may take.
+        The largest CPU time of a selection, in seconds.
     """
 
     def __init__(self, limit: float) -> None:
@@ -30,13 +32,17 @@ class Worker:
         self._process: Any = None
 
     def ask(self, name: str, data: Data, n: int) -> dict[str, Any]:
-        """What was selected and the processor's seconds; or "more than" so many, or how it "failed"."""
+        """Select n features, and return a dictionary.
+
+        It has the keys "selected" and "seconds" (CPU time), or only "more than" (the exceeded time limit), or only
+        "failed" (the error message).
+        """
         if self._process is None:
             self._begin()
         self._pipe.send((name, data, n))
         try:
             return self._pipe.recv()
-        except EOFError:  # its time was up
+        except EOFError:  # the timer stopped the process
             self.close()
             return {"more than": self.limit}
 
@@ -45,7 +51,7 @@ class Worker:
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=serve, args=(theirs, self.limit), daemon=True)
         self._process.start()
-        theirs.close()  # so that its end is seen here
+        theirs.close()  # otherwise `recv` would wait forever after the process has stopped
 
     def close(self) -> None:
         """Stop the process."""
@@ -56,7 +62,11 @@ class Worker:
 
 
 def serve(pipe: Connection, limit: float) -> None:
-    """What the process does; the alarm, which ends it, counts its own seconds, whoever else uses the machine."""
+    """Answer requests until the process is stopped; this is the main function of the worker process.
+
+    A timer ends the process when a selection exceeds the limit. It counts the CPU time of this process, so the load of
+    the machine does not matter.
+    """
     warnings.simplefilter("ignore")
     warm: set[str] = set()
     while True:
@@ -71,17 +81,17 @@ def serve(pipe: Connection, limit: float) -> None:
 
 
 def answer(name: str, data: Data, n: int) -> dict[str, Any]:
-    """The features and the time, or the error's words."""
+    """Return the selected features and the CPU seconds, or the error message."""
     start = time.process_time()
     try:
         chosen = SELECTORS[name].select(data, n)
-    except Exception as error:  # any of a library
+    except Exception as error:  # a library may raise any exception
         return {"failed": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
     return {"selected": np.asarray(chosen, int).tolist(), "seconds": time.process_time() - start}
 
 
 def tiny() -> Data:
-    """Numbers and some nominal columns, of which few matter."""
+    """Return a small table with relevant, irrelevant and nominal columns."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal(WARM), rng.permutation(np.arange(WARM[0]) % 3)
     X[:, :10] += y[:, None]

@@ -1,10 +1,10 @@
-"""The table of the landing page and of the README: BELIEF and five other selectors on four kinds of table.
+"""Write the table of the landing page and the README, which compares BELIEF with five other selectors on four problems.
 
     python experiments/landing.py
 
-Writes the table from the stored answers of experiments/contest.py (the share of the relevant features that is found, on
-synthetic tables with interactions, a rare class, and copies) and of benchmarks/peers.py (the time on a large table). It
-measures nothing; run it again after either of them.
+The figures come from stored answers: those of experiments/contest.py for the share of the relevant features found on
+synthetic tables (with interactions, a rare class, or copies), and those of benchmarks/peers.py for the share found and
+the time on a large table. This program measures nothing. Run it again after either of the two.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from contest import ANSWERS, configuration
 from contest_marks import mean_truth
 from contest_tasks import MADE
 
-PAGES = {HOME / "docs" / "index.md": "", HOME / "README.md": "docs/"}  # and the folder of the pages they link to
+PAGES = {HOME / "docs" / "index.md": "", HOME / "README.md": "docs/"}  # with the path from each page to linked ones
 PEERS = HOME / "benchmarks" / "peers.json"
-SELECTORS = {  # as the table names them: their names in the answers of both
+SELECTORS = {  # name in the table: (name in contest.py, name in peers.py)
     "BELIEF": ("BELIEF", "BELIEF"),
     "F test": ("F test", "scikit-learn F test"),
     "mutual information": ("mutual information", "scikit-learn mutual information"),
@@ -37,7 +37,7 @@ SIZE = [2_000, 20_000]
 
 
 def markdown(answers: Answers, peers: dict[str, Any], folder: str) -> str:
-    """The table, with links to the pages in this folder."""
+    """Return the table and the text below it, with links to the pages in a folder."""
     shares = [[mean_truth(answers, name, MADE[kind]) for name, _ in SELECTORS.values()] for kind in FOUND]
     lines = [[words, *emphasised(each)] for words, each in zip(FOUND.values(), shares, strict=True)]
     lines.append(["on **{:,} rows × {:,} columns**".format(*SIZE), *on_large(peers)])
@@ -50,13 +50,13 @@ def markdown(answers: Answers, peers: dict[str, Any], folder: str) -> str:
 
 
 def emphasised(shares: list[float]) -> list[str]:
-    """Percentages, the largest ones in bold."""
+    """Format shares as percentages, with the largest in bold."""
     shown = [f"{share:.0%}".replace("%", " %") for share in shares]
     return [f"**{x}**" if share > max(shares) - 0.005 else x for x, share in zip(shown, shares, strict=True)]
 
 
 def on_large(peers: dict[str, Any]) -> list[str]:
-    """What each selector found on the large table, and its time, or the limit that it exceeded."""
+    """Return the share found and the time of each selector on the large table, or the limit that it exceeded."""
     named = [next(row for row in peers["rows"] if is_on_large(row, name)) for _, name in SELECTORS.values()]
     shares = emphasised([row.get("found", 0.0) for row in named])
     return [
@@ -66,12 +66,12 @@ def on_large(peers: dict[str, Any]) -> list[str]:
 
 
 def is_on_large(row: dict[str, Any], name: str) -> bool:
-    """Whether this is the row of a selector on all rows of the large table."""
+    """Return True if a row has the figures of this selector on all rows of the large table."""
     return row["peer"] == name and row["table"] == SIZE and row["rows"] == SIZE[0]
 
 
 def main() -> None:
-    """Write the table into both pages."""
+    """Write the table into the landing page and the README."""
     answers, peers = Answers(ANSWERS, configuration()), json.loads(PEERS.read_text())
     for page, folder in PAGES.items():
         publish(Path(page), "landing", markdown(answers, peers, folder))

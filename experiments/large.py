@@ -1,14 +1,17 @@
-"""The paper's large problems (its tables 9 and 10): F1 of two classifiers after selecting 10, 50 and 100 features.
+"""Repeat the paper's large problems (tables 9 and 10): F1 of two classifiers with 10, 50 and 100 selected features.
 
     BELIEF_DATA=folder python experiments/large.py
     python experiments/large.py --quick
     python experiments/large.py --files folder --max-rows 1000000
 
-The first takes the slices of real sets in the folder and look-alikes of epsilon, ECBDL14, url and kddb, and writes the
-tables into docs/experiments/large.md. `--quick` asks less, of small look-alikes only; `--files` asks all, of those of
-the four real sets whose files are in the folder; both print their tables. Every answer is kept as it comes, in
-large.jsonl (or, in the current folder, large-quick.jsonl and large-files.jsonl), so an interrupted run resumes. Needs
-Java.
+The first command uses the slices of real data sets in the folder, and look-alikes: synthetic data with the shape of
+epsilon, ECBDL14, url and kddb. It writes the tables into docs/experiments/large.md. `--quick` uses small look-alikes
+and fewer settings. `--files` uses all settings on the paper's four data sets, and skips those without files in the
+folder. `--quick` and `--files` only print their tables.
+
+Each result is saved in large.jsonl as soon as it is computed, so an interrupted run continues where it stopped.
+`--quick` and `--files` save their results in large-quick.jsonl and large-files.jsonl in the current folder. The script
+needs Java.
 """
 
 from __future__ import annotations
@@ -37,23 +40,37 @@ import belief
 ANSWERS = Path(__file__).with_suffix(".jsonl")
 PAGE = HOME / "docs" / "experiments" / "large.md"
 BINS = 10
-AT_ONCE = 4  # selections that are judged: Spark's jobs on a small table wait more than they compute
+AT_ONCE = 4  # number of selections to evaluate in parallel; Spark jobs on small tables mostly wait
+# rows of the dense look-alikes; rows and features of the sparse ones
 FULL = {"epsilon": 200_000, "ecbdl14": 240_000, "url": (500_000, 800_000), "kddb": (500_000, 800_000)}
 QUICK = {"epsilon": 4_000, "ecbdl14": 4_000, "url": (5_000, 10_000), "kddb": (5_000, 10_000)}
 
 
 class Study:
-    """The answers about some data sets; what is asked for and not kept is computed."""
+    """The results of the study, which are computed if they are not in the file.
+
+    A way is a method with its settings. The judges are the classifiers that are trained on the selected features, and
+    their marks are F1 scores on the test rows.
+
+    Parameters
+    ----------
+    tasks : dict
+        The data sets, by name.
+    file : Path
+        The file of the results.
+    grid : Grid, optional
+        The settings of the methods, and the numbers of features to select.
+    """
 
     def __init__(self, tasks: dict[str, Task], file: Path, grid: Grid = PAPERS) -> None:
         self.tasks, self.grid = tasks, grid
         self.answers = Answers(file, configuration(tasks, grid))
         self._at: tuple[str, int] | None = None
         self._data: Data | None = None
-        self._making = Lock()  # selections are judged several at a time
+        self._making = Lock()  # the threads that evaluate selections share the data
 
     def data(self, name: str, fold: int) -> Data:
-        """The rows of one fold; those of the last one asked for are kept."""
+        """Return the rows of one fold; only the last one stays in memory."""
         with self._making:
             if self._at != (name, fold) or self._data is None:
                 self._data = None
@@ -61,7 +78,10 @@ class Study:
             return self._data
 
     def shape(self, name: str) -> dict[str, Any]:
-        """The size of a data set, and F1 of saying the most frequent class always."""
+        """Return the size of the first fold of a data set, and the F1 of always predicting its most frequent class.
+
+        `share` is the share of this class among the test rows.
+        """
 
         def measure() -> dict[str, Any]:
             data = self.data(name, 0)
@@ -75,18 +95,18 @@ class Study:
         return self.answers.get(f"{name} | shape", measure)
 
     def sizes(self, name: str) -> list[int]:
-        """How many features are asked for: fewer than there are."""
+        """Return the numbers of features to select that are smaller than the number of features of a data set."""
         return [n for n in self.grid.sizes if n < self.shape(name)["features"]]
 
     def selected(self, name: str, fold: int, way: Way, n: int) -> Array:
-        """The features a method selects."""
-        asked = max(self.sizes(name)) if way.greedy else n
+        """Return the features that a method selects."""
+        asked = max(self.sizes(name)) if way.greedy else n  # one run of a greedy method serves all sizes
         key = f"{name} | fold {fold} | {way} | {asked}"
         found = self.answers.get(key, lambda: timed(lambda: self.select(name, fold, way, asked)))
         return np.array(found["selected"].split(), int)[:n]
 
     def select(self, name: str, fold: int, way: Way, n: int) -> Array:
-        """The same, computed."""
+        """Compute the features that a method selects, with the local engine, or with Spark for mRMR."""
         data = self.data(name, fold)
         if way.method != "mRMR":
             settings = paper(data.X, data.discrete) | way.settings
@@ -102,7 +122,10 @@ class Study:
             ).selected
 
     def on_spark(self, name: str) -> dict[str, Any]:
-        """Whether the Spark engine selects the same as the one that is used here, once for each data set."""
+        """Return whether the Spark engine selects the same features as the local engine, and its runtime.
+
+        Only the first fold of each data set is compared, with one setting.
+        """
 
         def compare() -> dict[str, Any]:
             from belief.method.settings import Settings
@@ -123,11 +146,11 @@ class Study:
         return self.answers.get(f"{name} | on Spark", compare)
 
     def copies(self, name: str) -> dict[str, Any]:
-        """What oversampling does to the selection."""
+        """Return how many relevant features are selected from oversampled tables with as many rows as this data set."""
         return self.answers.get(f"{name} | copies", lambda: relevant_found(self.shape(name)["rows"]))
 
     def judged(self, name: str, fold: int, selected: Array | None) -> Marks:
-        """What the classifiers make of some features, or of all."""
+        """Return the F1 scores of the classifiers with the selected features, or with all if `selected` is None."""
         which = "all features" if selected is None else f"judged {digest(selected)}"
         return self.answers.get(
             f"{name} | fold {fold} | {which}",
@@ -135,19 +158,22 @@ class Study:
         )
 
     def judge(self, name: str, fold: int, chosen: list[Array]) -> None:
-        """What the classifiers make of all features and of some selections, several at a time."""
+        """Evaluate all features and some selections with the classifiers, several in parallel."""
         different = {digest(selected): selected for selected in chosen}.values()
         with ThreadPoolExecutor(AT_ONCE) as pool:
             list(pool.map(lambda selected: self.judged(name, fold, selected), [None, *different]))
 
     def marks(self, name: str, way: Way | None, n: int = 0, kind: str = "f1") -> dict[str, float | None]:
-        """F1 by classifier, the mean over the folds; with all features if no way is given; "macro" is another kind."""
+        """Return the F1 of each classifier, as the mean over the folds.
+
+        If `way` is None, the classifiers use all features. `kind` is "f1" (weighted by class size) or "macro".
+        """
         folds = range(self.tasks[name].folds)
         every = [self.judged(name, f, None if way is None else self.selected(name, f, way, n)) for f in folds]
         return {judge: mean([marks[judge] for marks in every], kind) for judge in JUDGES}
 
     def compute(self) -> None:
-        """All answers, data set by data set, fold by fold, so that each is made once."""
+        """Compute all missing results, one fold after the other, because only one fold is in memory."""
         for name, task in self.tasks.items():
             sizes = self.sizes(name)
             for fold in range(task.folds):
@@ -159,32 +185,32 @@ class Study:
 
 
 def published() -> Study:
-    """The study whose tables are in the page."""
+    """Return the study whose tables are in docs/experiments/large.md."""
     return Study({**slices(), **look_alikes(**FULL)}, ANSWERS)
 
 
 def mean(marks: list[dict[str, float] | None], kind: str) -> float | None:
-    """The mean of F1, where it is known."""
+    """Return the mean F1 of the folds in which it is known, or None if it is unknown in all of them."""
     known = [mark[kind] for mark in marks if mark is not None]
     return round(float(np.mean(known)), 4) if known else None
 
 
 def digest(selected: Array) -> str:
-    """A short name for a set of features."""
+    """Return a short hash of a set of features; their order does not matter."""
     return blake2b(np.sort(selected).astype("<i8").tobytes(), digest_size=8).hexdigest()
 
 
 def timed(select: Callable[[], Array]) -> dict[str, Any]:
-    """What was selected, and in how many seconds."""
+    """Return the features that a function selects, as text, and its runtime in seconds."""
     start = time.perf_counter()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # classes with fewer rows than neighbours; Spark's of pandas
+        warnings.simplefilter("ignore")  # a class may have fewer rows than n_neighbors; Spark warns about pandas
         found = select()
     return {"selected": " ".join(map(str, found.tolist())), "seconds": round(time.perf_counter() - start, 2)}
 
 
 def configuration(tasks: dict[str, Task], grid: Grid) -> dict[str, Any]:
-    """All that the answers depend on."""
+    """Return everything that the results depend on; if it changes, all results are discarded."""
     return {
         "seed": SEED, "bins": BINS, "test": TEST, **grid.describe(),
         "tasks": {name: task.describe() for name, task in tasks.items()},
@@ -192,17 +218,17 @@ def configuration(tasks: dict[str, Task], grid: Grid) -> dict[str, Any]:
 
 
 def main(words: list[str]) -> None:
-    """Compute what is missing, and write the page or print the tables."""
+    """Compute the missing results, and write the page or print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="small look-alikes only; prints the tables")
-    parser.add_argument("--files", help="a folder with files of epsilon, ECBDL14, url or kddb; prints the tables")
-    parser.add_argument("--max-rows", type=int, help="of each of those files, read only so many rows")
+    parser.add_argument("--quick", action="store_true", help="use small look-alikes only, and print the tables")
+    parser.add_argument("--files", help="use the paper's data sets in this folder, and print the tables")
+    parser.add_argument("--max-rows", type=int, help="the maximum number of rows to read from each of these files")
     asked = parser.parse_args(words)
     if asked.quick or asked.files:
         tasks = real_files(asked.files, asked.max_rows) if asked.files else look_alikes(**QUICK)
         if not tasks:
             raise SystemExit(
-                f"{asked.files} has no file of epsilon, ECBDL14, url or kddb; name the folder they are in."
+                f"{asked.files} has no file of epsilon, ECBDL14, url or kddb. Pass the folder that contains them."
             )
         grid = PAPERS if asked.files else Grid((10, 50), (10,), (0.25,))
         study = Study(tasks, Path("large-files.jsonl" if asked.files else "large-quick.jsonl"), grid)
@@ -210,7 +236,7 @@ def main(words: list[str]) -> None:
         print(markdown(study))
         return
     if data_home() is None:
-        raise SystemExit("Set BELIEF_DATA to the folder with the public data sets, or take --quick.")
+        raise SystemExit("Set BELIEF_DATA to the folder with the public data sets, or pass --quick.")
     study = published()
     study.compute()
     publish(PAGE, "large", markdown(study))

@@ -1,4 +1,8 @@
-"""What oversampling does to a selection: ECBDL14's training set has each row of its rare class some 49 times."""
+"""Measure how oversampling changes a selection, for experiments/large.py.
+
+The training set of ECBDL14 contains each row of its rare class about 49 times, so the nearest neighbours of such a row
+are its copies.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ Array = NDArray[Any]
 
 
 def relevant_found(n_rows: int) -> dict[str, Any]:
-    """How many of fifty features selected of ECBDL14-like matter, by method, for each of the tables."""
+    """Return, by method, the number of relevant features among 50 selected, for each of the three tables."""
     found: dict[str, Any] = {}
     for X, y, problem in tables(n_rows):
         matter = np.concatenate(problem.relevant)
@@ -31,7 +35,11 @@ def relevant_found(n_rows: int) -> dict[str, Any]:
 
 
 def tables(n_rows: int) -> Iterator[tuple[Array, Array, problems.DenseProblem]]:
-    """Half of the rows are of the rare class, all different or copies of a few; then those few without the copies."""
+    """Yield X, y and the problem of three tables like ECBDL14, in the order of TABLES.
+
+    In the first two tables, half of the rows belong to the rare class. In the first, these rows are all different. In
+    the second, they are copies of a few rows, about 49 of each. The third is the second without the copies.
+    """
     for copies in (1, COPIES):
         problem = problems.ecbdl14_like(n_rows, repeats=copies, seed=SEED)
         X, y = np.concatenate(problem.X), problem.y
@@ -41,7 +49,7 @@ def tables(n_rows: int) -> Iterator[tuple[Array, Array, problems.DenseProblem]]:
 
 
 def selections(X: Array, y: Array, discrete: Array) -> dict[str, Array]:
-    """What each method selects."""
+    """Return the features that each method selects."""
     found = {"mRMR": MRMR(ASKED, discrete_features=discrete).fit(X, y).selected_}
     for k in K:
         for name, redundancy in (("BELIEF", None), ("BELIEF + mCR", "mcr")):
@@ -52,6 +60,6 @@ def selections(X: Array, y: Array, discrete: Array) -> dict[str, Array]:
 
 
 def shown(found: dict[str, Any]) -> str:
-    """The same as a table."""
+    """Return the numbers of `relevant_found` as a table in markdown."""
     head = [f"of {ASKED} selected, relevant", *TABLES]
     return table(head, [[name, *map(str, counts)] for name, counts in found.items()])

@@ -1,11 +1,14 @@
-"""The defaults beside the paper's settings on large problems, without Spark: slices of real sets, and look-alikes.
+"""Compare the defaults with the paper's settings on large problems, without Spark.
 
     BELIEF_DATA=folder python experiments/large_defaults.py
 
-On the slices, F1 of scikit-learn's linear SVM and tree on what experiments/large.py selected and on what the defaults
-select. On look-alikes, smaller than those of large.py, how many of the features selected matter, and how that depends
-on the sample. Every answer is kept in large_defaults.jsonl as it comes, so a run that was stopped goes on where it was.
-Writes the tables into docs/experiments/large.md and sampling.md.
+On slices of real data sets, the script measures the F1 of scikit-learn's linear SVM and decision tree, with the
+features that experiments/large.py selected and with those that the defaults select. On look-alikes (synthetic data with
+the shape of the paper's data sets, smaller than in large.py), the script counts how many of the selected features are
+relevant, also for different sample sizes.
+
+Each result is saved in large_defaults.jsonl as soon as it is computed, so an interrupted run continues where it
+stopped. The tables go into docs/experiments/large.md and sampling.md.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ import belief
 
 ANSWERS = Path(__file__).with_suffix(".jsonl")
 FOLDER = HOME / "docs" / "experiments"
-KEPT = {"mRMR": Way("mRMR"), "the paper's settings": Way("BELIEF + mCR", 10, 0.25)}  # selections of large.jsonl
+KEPT = {"mRMR": Way("mRMR"), "the paper's settings": Way("BELIEF + mCR", 10, 0.25)}  # selected by large.py
 DEFAULTS = "the defaults"
 SIZES, ROWS, COLUMNS = (10, 50, 100), 10_000, 20_000
 SAMPLES = (250, 1000, 4000, "auto")
@@ -38,7 +41,7 @@ SAMPLES = (250, 1000, 4000, "auto")
 
 
 def f1_of(name: str, way: str, n: int) -> list[float]:
-    """F1 weighted by class and the plain mean, each of both classifiers: the mean over the folds."""
+    """Return the weighted F1 of both classifiers, then the macro F1 of both, as means over the folds."""
     study = published()
     folds = range(study.tasks[name].folds)
     return np.round(
@@ -47,7 +50,7 @@ def f1_of(name: str, way: str, n: int) -> list[float]:
 
 
 def chosen(study: Any, name: str, fold: int, way: str, n: int) -> Array:
-    """What large.py selected, or what the defaults select."""
+    """Return the features that large.py selected, or those that the defaults select."""
     if way in KEPT:
         return study.selected(name, fold, KEPT[way], n)
     data = study.data(name, fold)
@@ -55,7 +58,10 @@ def chosen(study: Any, name: str, fold: int, way: str, n: int) -> Array:
 
 
 def marks(data: Data, selected: Array) -> list[float]:
-    """F1 of a linear SVM and of a tree, as nominal values are codes."""
+    """Return the weighted F1 of a linear SVM and a decision tree, then the macro F1 of both.
+
+    Nominal values are integer codes, and the classifiers use them as numbers.
+    """
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import LinearSVC
@@ -73,7 +79,7 @@ def marks(data: Data, selected: Array) -> list[float]:
 
 @cache
 def look_alike(name: str) -> tuple[Any, Array, Array, Array]:
-    """The rows, their classes, which features are nominal, and which matter."""
+    """Return X, y, the mask of nominal features, and the indices of the relevant features of a look-alike."""
     if name.startswith(("url", "kddb")):
         sparse = getattr(problems, f"{name[:-5]}_like")(ROWS, COLUMNS, seed=SEED)
         return vstack(sparse.X, format="csr"), sparse.y, np.zeros(COLUMNS, bool), sparse.informative
@@ -94,10 +100,11 @@ SAMPLED = LOOK_ALIKES[:2]
 
 
 def relevant(name: str, way: str, n: int, sample: int | str | None = None) -> dict[str, int]:
-    """How many of the features selected matter, and how many rows were sampled."""
+    """Return how many of the selected features are relevant, and how many rows were sampled."""
     X, y, discrete, matter = look_alike(name)
     settings = {} if way == DEFAULTS else paper(X, discrete)
     if sample is not None:
+        # "auto" does not exist in the paper; its settings use "fixed" instead
         settings["sample_size"] = "fixed" if way != DEFAULTS and sample == "auto" else sample
     result = belief.select(X, y, n, **settings, discrete_features=discrete, random_state=SEED)
     return {"relevant": int(np.isin(result.selected, matter).sum()), "sample": result.sample_size}
@@ -109,12 +116,12 @@ WAYS = ("the paper's settings", DEFAULTS)
 
 
 def sizes_of(name: str) -> list[int]:
-    """How many features are asked of a slice: fewer than there are."""
+    """Return the numbers of features to select that are smaller than the number of features of a slice."""
     return [n for n in SIZES if n < published().shape(name)["features"]]
 
 
 def cells() -> dict[str, Any]:
-    """All that is asked, by name."""
+    """Return the function that computes each result, by the key of the result in large_defaults.jsonl."""
     asked: dict[str, Any] = {}
     for name in slices():
         asked |= {
@@ -129,7 +136,7 @@ def cells() -> dict[str, Any]:
 
 
 def on_slices(answers: Answers) -> str:
-    """Weighted and macro F1, the mean of both classifiers."""
+    """Return the table of weighted and macro F1 on the slices, as means over both classifiers."""
     lines = []
     for name in slices():
         for n in sizes_of(name):
@@ -142,13 +149,13 @@ def on_slices(answers: Answers) -> str:
 
 
 def cell(answers: Answers, key: str) -> str:
-    """How many features matter, and the rows sampled; a dash where that was not run."""
+    """Return the number of relevant features and the number of sampled rows as text, or a dash if they are unknown."""
     found = answers.answers.get(key)
     return "–" if found is None else f"{found['relevant']} ({found['sample']:,})"
 
 
 def on_look_alikes(answers: Answers) -> str:
-    """How many features matter, of 10 and of 50."""
+    """Return the table of the numbers of relevant features among 10 and 50 selected on the look-alikes."""
     lines = []
     for name in LOOK_ALIKES:
         lines.append([name, *(cell(answers, f"{name} | {way} | {n}") for n in SIZES[:2] for way in WAYS)])
@@ -156,7 +163,7 @@ def on_look_alikes(answers: Answers) -> str:
 
 
 def by_sample(answers: Answers) -> str:
-    """How many features matter, of 100, by the size of the sample."""
+    """Return the table of the numbers of relevant features among 100 selected, by sample size."""
     lines = []
     for name in SAMPLED:
         for way in WAYS:
@@ -166,12 +173,12 @@ def by_sample(answers: Answers) -> str:
 
 
 def configuration() -> dict[str, Any]:
-    """What the answers depend on, beside the code."""
+    """Return the settings that the results depend on; if they change, all results are discarded."""
     return {"seed": SEED, "rows": ROWS, "columns": COLUMNS}
 
 
 def tables(answers: Answers) -> dict[str, str]:
-    """What goes between the marks of each page."""
+    """Return the text of each page that goes between the comments <!-- defaults --> and <!-- /defaults -->."""
     slices = as_data("the defaults on slices", on_slices(answers))
     look_alikes = as_data("the defaults on look-alikes", on_look_alikes(answers))
     return {
@@ -181,7 +188,7 @@ def tables(answers: Answers) -> dict[str, str]:
 
 
 def write(answers: Answers) -> None:
-    """The tables between the pages' marks."""
+    """Write the tables into the pages."""
     for page, text in tables(answers).items():
         publish(FOLDER / page, "defaults", text)
 
@@ -189,7 +196,7 @@ def write(answers: Answers) -> None:
 if __name__ == "__main__":
     if data_home() is None:
         raise SystemExit("Set BELIEF_DATA to the folder with the public data sets.")
-    warnings.simplefilter("ignore")  # few steps of the SVM, classes with fewer rows than neighbours
+    warnings.simplefilter("ignore")  # the SVM may not converge, and a class may have fewer rows than n_neighbors
     kept = Answers(ANSWERS, configuration())
     for key, compute in cells().items():
         kept.get(key, compute)

@@ -1,7 +1,8 @@
-"""What MLlib's classifiers make of some features: a linear support vector machine and a decision tree, as they are.
+"""Evaluate selected features with two classifiers of MLlib: a linear SVM and a decision tree, with default settings.
 
-The SVM knows two classes; of more, each is told from all others. F1 is the mean over the classes, weighted by their
-rows ("f1" in MLlib, and by its figures the paper's); "macro" is the plain mean.
+The linear SVM supports two classes only; with more, one SVM per class separates it from all others. The F1 of the
+classes is averaged in two ways. "f1" is the mean weighted by class size, as "f1" in MLlib; the paper's figures suggest
+that it used this mean. "macro" is the unweighted mean.
 """
 
 from __future__ import annotations
@@ -22,24 +23,24 @@ from scipy.sparse import issparse
 from sklearn.metrics import f1_score
 
 JUDGES = ("SVM", "DT")
-WIDEST_TREE = 10_000  # features; on more, MLlib's tree is not tried (the paper has none there either)
-ITERATIONS = 100  # of MLlib's SVM, its own default
-PARTS = 8  # pieces of a table, so that all cores have some
+WIDEST_TREE = 10_000  # maximum number of features for MLlib's tree; the paper has no figures for more either
+ITERATIONS = 100  # maximum number of iterations of MLlib's SVM, which is its default
+PARTS = 8  # row groups of a Parquet file, which Spark can read in parallel
 
-Marks = dict[str, dict[str, float] | None]
+Marks = dict[str, dict[str, float] | None]  # "f1" and "macro" of each classifier; None if it was not trained
 
 
 def marks_of(truth: Array, said: Array, weight: Array | None = None) -> dict[str, float]:
-    """F1 in both ways."""
+    """Return the weighted and the macro F1 of predictions."""
     ways = {"f1": "weighted", "macro": "macro"}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a class that is never predicted
+        warnings.simplefilter("ignore")  # scikit-learn warns if a class is never predicted
         return {name: round(float(f1_score(truth, said, average=way, sample_weight=weight)), 4)
                 for name, way in ways.items()}  # fmt: skip
 
 
 def columns_of(X: Rows, selected: Array | None) -> Rows:
-    """Some features of all rows, dense."""
+    """Return the selected columns as a dense array, or X unchanged if `selected` is None."""
     if selected is None:
         return X
     X = X[:, selected]
@@ -47,7 +48,7 @@ def columns_of(X: Rows, selected: Array | None) -> Rows:
 
 
 def session() -> Any:
-    """The Spark session there is, or a new one on all cores of this machine."""
+    """Return the active Spark session, or start a local one with two threads."""
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -56,7 +57,8 @@ def session() -> Any:
         settings = {
             "spark.driver.memory": "8g", "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false",
             "spark.sql.shuffle.partitions": "2", "spark.log.level": "OFF",
-            # a small table in one piece: MLlib's SVM makes some hundred passes, and each costs more than its rows do
+            # Small tables get one partition, because MLlib's SVM makes about 100 passes over the rows, and the overhead
+            # of each pass exceeds the time for its rows.
             "spark.sql.files.minPartitionNum": "1",
         }  # fmt: skip
         return SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
@@ -64,7 +66,10 @@ def session() -> Any:
 
 @contextmanager
 def on_disk(X: Rows, y: Array) -> Iterator[Any]:
-    """A table as a Spark DataFrame of vectors (`features`) and classes (`label`), in a file while it is used."""
+    """Yield a table as a Spark DataFrame with vectors (`features`) and classes (`label`).
+
+    The rows are in a temporary file, which is deleted at the end.
+    """
     from pyspark.ml.linalg import VectorUDT
     from pyspark.sql.types import DoubleType, StructField, StructType
 
@@ -78,7 +83,7 @@ def on_disk(X: Rows, y: Array) -> Iterator[Any]:
 
 
 def write(path: Path, X: Rows, y: Array) -> None:
-    """Vectors in Spark's layout, so that nothing has to be converted when they are read."""
+    """Write a Parquet file with vectors in Spark's own layout, so that Spark reads them without conversion."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -94,7 +99,7 @@ def write(path: Path, X: Rows, y: Array) -> None:
 
 
 def vectors(X: Rows) -> tuple[Any, Any, Any, Any]:
-    """Type (0 is sparse), size, indices and values of rows."""
+    """Return the fields of Spark's vectors for each row: type (0 is sparse, 1 is dense), size, indices and values."""
     import pyarrow as pa
 
     n, width = X.shape
@@ -109,10 +114,13 @@ def vectors(X: Rows) -> tuple[Any, Any, Any, Any]:
 
 
 def with_mllib(data: Data, selected: Array | None, only: str = "") -> Marks:
-    """The marks of MLlib's classifiers, or of one; None for a tree on very many features."""
+    """Train MLlib's classifiers on the selected features, or on all if `selected` is None, and return their F1 scores.
+
+    `only` restricts this to one classifier. The F1 of the tree is None if there are more than WIDEST_TREE features.
+    """
     from pyspark.ml.classification import DecisionTreeClassifier, LinearSVC, OneVsRest
 
-    session()  # which MLlib's classes need before they are made
+    session()  # MLlib's classes need a running session
     svm = LinearSVC(maxIter=ITERATIONS)
     if data.y.max() > 1:
         svm = OneVsRest(classifier=svm)
@@ -120,7 +128,7 @@ def with_mllib(data: Data, selected: Array | None, only: str = "") -> Marks:
     models = {name: model for name, model in models.items() if only in ("", name)}
     X, Z = columns_of(data.X, selected), columns_of(data.Z, selected)
     marks: Marks = {}
-    with on_disk(X, data.y) as learn, on_disk(Z, data.truth) as judge:  # not cached: MLlib keeps what it makes of them
+    with on_disk(X, data.y) as learn, on_disk(Z, data.truth) as judge:  # not cached, because MLlib caches its copy
         for name, model in models.items():
             too_wide = name == "DT" and X.shape[1] > WIDEST_TREE
             marks[name] = None if too_wide else judged(model.fit(learn), judge)
@@ -128,7 +136,7 @@ def with_mllib(data: Data, selected: Array | None, only: str = "") -> Marks:
 
 
 def judged(model: Any, judge: Any) -> dict[str, float]:
-    """The marks of a fitted model, from a count of what it says of each class."""
+    """Return the F1 scores of a fitted model, from the counts of each pair of true and predicted class."""
     rows = model.transform(judge).groupBy("label", "prediction").count().collect()
     truth, said, weight = (np.array(x) for x in zip(*rows, strict=True))
     return marks_of(truth, said, weight)

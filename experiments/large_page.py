@@ -1,4 +1,8 @@
-"""The tables of experiments/large.py in markdown, the paper's figures beside ours."""
+"""Write the results of experiments/large.py as markdown, next to the paper's figures.
+
+A cell is the combination of a data set, a number of features and a classifier. The judges are the classifiers, and
+their marks are F1 scores. A way is a method with its settings.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from large_ways import PAPERS, Way
 from belief.method.settings import PAPER as PAPERS_OWN
 from belief.method.settings import Settings
 
-MOSTLY = 0.9  # of the rows are of one class
+MOSTLY = 0.9  # unweighted F1 is also shown if the largest class has at least this share of the test rows
 OVERSAMPLED = "ECBDL14-like"
 
 if TYPE_CHECKING:
@@ -22,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def markdown(study: Study) -> str:
-    """All tables, and where they come from."""
+    """Return the summary, the commits of the results, and all tables as markdown."""
     note = f"Seed {study.answers.configuration['seed']}. {study.answers.origin}"
     files = [as_data(name, results(study, name)) for name in study.tasks]
     mostly = [name for name in study.tasks if study.shape(name)["share"] >= MOSTLY]
@@ -33,7 +37,7 @@ def markdown(study: Study) -> str:
 
 
 def shapes(study: Study) -> str:
-    """The data sets."""
+    """Return the table of the data sets."""
     head = ["data", "rows to learn from", "to judge by", "folds", "features", "sampled", "always the same class"]
     lines = []
     for name, task in study.tasks.items():
@@ -46,7 +50,7 @@ def shapes(study: Study) -> str:
 
 
 def results(study: Study, name: str, kind: str = "f1") -> str:
-    """F1 of every method."""
+    """Return the table of the F1 of all methods on a data set; `kind` is "f1" (weighted) or "macro"."""
     sizes, paper = study.sizes(name), study.tasks[name].paper
     head = ["method", *(f"{judge}, {n}" for judge in JUDGES for n in sizes)]
     every = {
@@ -66,13 +70,13 @@ def results(study: Study, name: str, kind: str = "f1") -> str:
 
 
 def cell(ours: float | None, theirs: list[float | None]) -> str:
-    """Ours, and the paper's where it has any."""
+    """Return our F1 and the paper's figures, if there are any, as text."""
     known = [f"{x:.4f}" for x in theirs if x is not None]
     return ("–" if ours is None else f"{ours:.3f}") + (f" · {' / '.join(known)}" if known else "")
 
 
 def printed(study: Study, name: str, judge: str, way: Way, n: int) -> list[float | None]:
-    """The paper's figures for a cell: of plain BELIEF, one for each size of the batches."""
+    """Return the paper's figures for a cell; for plain BELIEF, it has one figure per batch size."""
     paper, sizes = study.tasks[name].paper, PAPERS.sizes
     if paper not in MRMR[judge] or n not in sizes:
         return []
@@ -85,7 +89,7 @@ def printed(study: Study, name: str, judge: str, way: Way, n: int) -> list[float
 
 
 def findings(study: Study) -> str:
-    """What the tables come to, in numbers."""
+    """Return the summary of the results: a table of means and a list of comparisons."""
     cells = [(name, n, judge) for name in study.tasks for n in study.sizes(name) for judge in JUDGES]
     ways = study.grid.ways()
     usual = [[Way("mRMR")], [Way("BELIEF", ways[-1].k)], [Way("BELIEF + mCR", ways[-1].k, study.grid.batches[0])]]
@@ -109,20 +113,27 @@ Cell = tuple[str, int, str]  # data, features, classifier
 
 
 def best(study: Study, cell: Cell, ways: list[Way]) -> float:
-    """The best F1 of some settings."""
+    """Return the best F1 of some settings in a cell."""
     name, n, judge = cell
     return max(study.marks(name, way, n)[judge] or 0.0 for way in ways)
 
 
 def best_printed(study: Study, cell: Cell, ways: list[Way]) -> float | None:
-    """The same in the paper; of one setting, with the first size of the batches. A 0 is a run that is missing."""
+    """Return the paper's best F1 of some settings in a cell, or None if it is unknown.
+
+    The paper has one figure per batch size for plain BELIEF. If it is the only setting, the first known figure counts.
+    Figures of 0 are ignored, because they are probably missing runs.
+    """
     name, n, judge = cell
     known = [x for way in ways for x in printed(study, name, judge, way, n) if x]
     return max(known[:1] if len(ways) == 1 else known, default=None)
 
 
 def by_data(study: Study, cells: list[Cell], usual: list[list[Way]]) -> str:
-    """The mean F1 of one setting of each method, by data set."""
+    """Return the table of the mean F1 of one setting of each method, by data set.
+
+    The paper's means only include cells with figures for all methods.
+    """
     lines = []
     for name in study.tasks:
         mine = [x for x in cells if x[0] == name]
@@ -135,7 +146,7 @@ def by_data(study: Study, cells: list[Cell], usual: list[list[Way]]) -> str:
 
 
 def versus(study: Study, cells: list[Cell], one: list[Way], other: list[Way]) -> str:
-    """How often one method is at least as good as another, here and in the paper."""
+    """Return a line that says how often one method is at least as good as another, here and in the paper."""
     ours = [best(study, cell, one) - best(study, cell, other) for cell in cells]
     both = [(best_printed(study, cell, one), best_printed(study, cell, other)) for cell in cells]
     theirs = [a - b for a, b in both if a is not None and b is not None]
@@ -148,7 +159,7 @@ def versus(study: Study, cells: list[Cell], one: list[Way], other: list[Way]) ->
 
 
 def by_setting(study: Study, cells: list[Cell]) -> str:
-    """The mean F1 of BELIEF + mCR for each k, and for each size of the batches."""
+    """Return a line with the mean F1 of BELIEF + mCR for each k and for each batch size."""
 
     def average(k: int, batch: float) -> float:
         marks = (study.marks(name, Way("BELIEF + mCR", k, batch), n)[judge] for name, n, judge in cells)

@@ -1,8 +1,8 @@
-"""Tables 9 and 10 of the paper (arXiv 1804.05774), as printed: F1 after selection, 1 % of the rows sampled.
+"""Tables 9 and 10 of the paper (arXiv 1804.05774), as printed: F1 after selection with a sample of 1 % of the rows.
 
-MRMR and ALL: by classifier and data set, F1 with mRMR (10, 50 and 100 features) and with all features. PAPER: by
-classifier, data set, k and batch size, F1 with BELIEF + mCR and with BELIEF, 10, 50 and 100 features each. None: "?" in
-the paper.
+MRMR has the F1 with 10, 50 and 100 features selected by mRMR, and ALL the F1 with all features, by classifier and data
+set. PAPER has two triples for each classifier, data set, k and batch size: the F1 with 10, 50 and 100 features selected
+by BELIEF + mCR, and by plain BELIEF. None stands for "?" in the paper.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What experiments/large.py asks of every data set: methods, their settings, and how many features."""
+"""The methods of experiments/large.py, their settings, and the numbers of features to select."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 
 class Way(NamedTuple):
-    """A method and its settings; one that does not depend on a setting has None there."""
+    """A method and its settings; a setting is None if the method does not depend on it."""
 
     method: str
     k: int | None = None
@@ -19,32 +19,35 @@ class Way(NamedTuple):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What is not as in belief.PAPER."""
+        """The settings that override belief.PAPER."""
         return {
             "n_neighbors": self.k, "batch_size": self.batch or 1.0, "redundancy": None if self.greedy else "mcr",
         }  # fmt: skip
 
     @property
     def greedy(self) -> bool:
-        """Whether the first 10 of 100 are those that are selected if 10 are asked for."""
+        """True if the first 10 of 100 selected features are the same as with 10 features to select."""
         return self.method != "BELIEF + mCR"
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The settings of the paper's tables."""
+    """The numbers of features, k and batch sizes to run; by default, those of the paper's tables."""
 
     sizes: tuple[int, ...] = (10, 50, 100)
     k: tuple[int, ...] = (3, 5, 10)
     batches: tuple[float, ...] = (0.25, 0.1)
 
     def ways(self) -> list[Way]:
-        """The rows of a table. Batches matter to mCR only, which watches other features after each."""
+        """Return all methods with their settings, one for each row of a table.
+
+        Only mCR depends on the batch size, because its watch list is updated after each batch.
+        """
         plain = [Way("BELIEF", k) for k in self.k]
         return [Way("mRMR"), *plain, *(Way("BELIEF + mCR", k, batch) for k in self.k for batch in self.batches)]
 
     def describe(self) -> dict[str, Any]:
-        """As plain JSON."""
+        """Return the grid as plain JSON."""
         return asdict(self)
 
 

@@ -1,4 +1,4 @@
-"""Tables made for the experiments: what matters in them is known, and each is there as often as there are seeds."""
+"""Synthetic tables for the experiments: the relevant features are known, and each seed gives a different table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Array = NDArray[Any]
 
 
 class Made(NamedTuple):
-    """A table, its classes, which features are nominal, and those that matter."""
+    """A synthetic table: X, the classes, a mask of the nominal features, and the indices of the relevant features."""
 
     X: Array
     y: Array
@@ -21,19 +21,22 @@ class Made(NamedTuple):
 
 
 def made(X: Array, y: Array, relevant: Array | range, discrete: Array | None = None) -> Made:
-    """The same, of numbers if nothing else is said."""
+    """Return a table; no feature is nominal unless `discrete` is passed."""
     return Made(X, y, np.zeros(X.shape[1], bool) if discrete is None else discrete, np.asarray(relevant, int))
 
 
 def classes(rng: np.random.Generator, n_rows: int, shares: tuple[float, ...]) -> Array:
-    """So many rows in classes of these shares, in no order."""
+    """Return the classes of n_rows rows, shuffled; `shares` are the shares of the classes."""
     counts = np.round(np.array(shares) * n_rows).astype(int)
     counts[0] += n_rows - counts.sum()
     return rng.permutation(np.repeat(np.arange(len(counts)), counts))
 
 
 def xor_pair(rng: np.random.Generator, X: Array, y: Array) -> None:
-    """Give the first two columns signs that differ in class 1 and agree in class 0: alone, neither says anything."""
+    """Set the signs of the first two columns so that they differ in class 1 and are equal in class 0.
+
+    Neither column is informative without the other.
+    """
     signs = rng.choice([-1.0, 1.0], len(y))
     X[:, 0] = signs * np.abs(X[:, 0])
     X[:, 1] = np.where(y == 1, -signs, signs) * np.abs(X[:, 1])
@@ -45,17 +48,17 @@ RARE = (0.5, 0.1, 0.03)  # the share of the rare class
 
 
 def shifts(rng: np.random.Generator, rare: float) -> Made:
-    """Ten of fifty columns shifted, the weakest by 0.4 and the strongest by 1."""
+    """Return 5,000 rows of 50 columns; the class means of the first ten differ by 0.4 to 1."""
     return shifted(rng, rare, 5000, 50, (0.4, 1.0))
 
 
 def wide_shifts(rng: np.random.Generator, rare: float) -> Made:
-    """Ten of a thousand columns shifted, a thousand rows."""
+    """Return 1,000 rows of 1,000 columns; the class means of the first ten differ by 0.8 to 1.6."""
     return shifted(rng, rare, 1000, 1000, (0.8, 1.6))
 
 
 def shifted(rng: np.random.Generator, rare: float, n_rows: int, n_columns: int, by: tuple[float, float]) -> Made:
-    """The means of the first ten columns differ between the classes by so much."""
+    """Return a table in which the class means of the first ten columns differ by `by[0]` to `by[1]`."""
     y = classes(rng, n_rows, (1 - rare, rare))
     X = rng.standard_normal((n_rows, n_columns))
     X[:, :10] += np.linspace(*by, 10) * y[:, None]
@@ -63,7 +66,7 @@ def shifted(rng: np.random.Generator, rare: float, n_rows: int, n_columns: int, 
 
 
 def xor(rng: np.random.Generator, rare: float) -> Made:
-    """Two columns of thirty that matter together only."""
+    """Return a table of 30 columns; the first two are informative only together (see `xor_pair`)."""
     y = classes(rng, 5000, (1 - rare, rare))
     X = rng.standard_normal((5000, 30))
     xor_pair(rng, X, y)
@@ -71,7 +74,7 @@ def xor(rng: np.random.Generator, rare: float) -> Made:
 
 
 def xor_and_shifts(rng: np.random.Generator, rare: float) -> Made:
-    """Such a pair beside five shifted columns, of fifty."""
+    """Return a table of 50 columns: an interacting pair as in `xor`, five columns with shifted means, and noise."""
     y = classes(rng, 5000, (1 - rare, rare))
     X = rng.standard_normal((5000, 50))
     xor_pair(rng, X, y)
@@ -80,7 +83,11 @@ def xor_and_shifts(rng: np.random.Generator, rare: float) -> Made:
 
 
 def marks(rng: np.random.Generator, rare: float) -> Made:
-    """Forty marks, each on 2 to 10 % of the rows; ten of them are more frequent, by 0.15, in the rare class."""
+    """Return 40 binary columns, of which ten are relevant, and ten columns of normal noise.
+
+    Each binary column is 1 in 2 to 10 % of the rows. In the rare class, this share is 15 percentage points
+    larger for the first ten columns.
+    """
     y = classes(rng, 5000, (1 - rare, rare))
     rate = np.tile(rng.uniform(0.02, 0.1, 40), (5000, 1))
     rate[:, :10] += 0.15 * y[:, None]
@@ -93,7 +100,7 @@ IMBALANCED: dict[str, Callable[[np.random.Generator, float], Made]] = {
 
 
 def imbalanced(kind: str, rare: float, seed: int) -> Made:
-    """A table of a kind with such a share in the rare class."""
+    """Return a table of this kind, in which the rare class has the share `rare` of the rows."""
     return IMBALANCED[kind](np.random.default_rng([seed, round(1000 * rare)]), rare)
 
 
@@ -104,12 +111,15 @@ _SHARES = {"5 % rare": (0.95, 0.05), "five unequal": (0.4, 0.3, 0.15, 0.1, 0.05)
 
 
 def noise(kind: str, seed: int) -> Made:
-    """A table of noise: 1,000 x 100, and 300 x 2,000 if wide; what is relevant is none of it, or the first eight."""
+    """Return a table of noise, with 1,000 rows and 100 columns, or 300 rows and 2,000 columns if `kind` is "wide".
+
+    No column is relevant, except for the first eight if `kind` is "beside eight strong".
+    """
     rng = np.random.default_rng([seed, NOISE.index(kind)])
     n_rows, n_columns = (300, 2000) if kind == "wide" else (1000, 100)
     X = rng.standard_normal((n_rows, n_columns))
     y = classes(rng, n_rows, _SHARES.get(kind, (0.5, 0.5)))
-    if kind == "correlated":  # in tens, at 0.7
+    if kind == "correlated":  # groups of ten columns with pairwise correlations of 0.7
         X = np.sqrt(0.7) * np.repeat(rng.standard_normal((n_rows, n_columns // 10)), 10, axis=1) + np.sqrt(0.3) * X
     elif kind == "nominal":
         X = np.stack([letters(rng, n_rows, int(n)) for n in rng.integers(2, 8, n_columns)], axis=1)
@@ -122,7 +132,7 @@ def noise(kind: str, seed: int) -> Made:
 
 
 def letters(rng: np.random.Generator, n_rows: int, n: int) -> Array:
-    """A nominal column of n values of unequal shares."""
+    """Return a nominal column of n values with unequal shares."""
     return rng.choice(n, n_rows, p=rng.dirichlet(np.full(n, 2.0))).astype(float)
 
 
@@ -130,7 +140,10 @@ def letters(rng: np.random.Generator, n_rows: int, n: int) -> Array:
 
 
 def graded(n_rows: int, n_columns: int, seed: int, by: tuple[float, float] = (0.3, 1.0)) -> Made:
-    """Twenty columns shifted, each more than the one before."""
+    """Return a table in which the class means of the first 20 columns differ.
+
+    The difference changes in equal steps, from `by[0]` for the first column to `by[1]` for the last.
+    """
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, n_rows)
     X = rng.standard_normal((n_rows, n_columns), dtype=np.float32)
@@ -139,7 +152,11 @@ def graded(n_rows: int, n_columns: int, seed: int, by: tuple[float, float] = (0.
 
 
 def clusters(n_rows: int, n_columns: int, seed: int) -> Made:
-    """scikit-learn's clusters on the corners of a cube: fifteen columns, and five made of them."""
+    """Return a table of scikit-learn's `make_classification`.
+
+    In the first 15 columns, the classes are clusters around the corners of a hypercube. The next five columns are
+    linear combinations of these; they count as relevant, too.
+    """
     from sklearn.datasets import make_classification
 
     X, y = make_classification(
@@ -149,7 +166,7 @@ def clusters(n_rows: int, n_columns: int, seed: int) -> Made:
 
 
 def repeated(n_rows: int, n_columns: int, seed: int) -> Made:
-    """Ten shifted columns, each with two copies that correlate at 0.97 with it."""
+    """Return a table of ten columns with shifted means, two noisy copies of each (correlation 0.97), and noise."""
     found = graded(n_rows, n_columns, seed, (1.2, 0.4))
     rng = np.random.default_rng([seed, 1])
     for j in range(10):
@@ -158,7 +175,7 @@ def repeated(n_rows: int, n_columns: int, seed: int) -> Made:
 
 
 def mixed(n_rows: int, n_columns: int, seed: int) -> Made:
-    """The class is a noisy sum of an XOR of two columns and of three others."""
+    """Return a table in which the class depends on the XOR of the first two columns, the next three, and noise."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_rows, n_columns), dtype=np.float32)
     both = (X[:, 0] > 0) ^ (X[:, 1] > 0)

@@ -1,8 +1,9 @@
-"""mRMR for Spark DataFrames, classic and Connect: the paper's DmRMR.
+"""mRMR for DataFrames of classic Spark and Spark Connect. The BELIEF paper calls this distributed version DmRMR.
 
-It stages the rows, takes the quantiles of a sample as cuts, and replaces the values by codes (one byte per cell). Then
-each pass computes contingency tables: one pass for the target, and one for each selected feature. The selection is
-done by `belief.baselines.mrmr`.
+The rows are staged on the executors, and their values are replaced by codes: one byte per cell, or four if a feature
+needs more than 256 codes. Continuous features are binned at the quantiles of a sample. Then one pass computes the
+contingency tables of all features with the target, and one pass for each selected feature computes its contingency
+tables with the other features. `belief.baselines.mrmr` selects the features.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ from belief.method.arrays import Array
 from belief.method.selection import Selection
 from belief.method.summary import Summary
 
-CUT_ROWS, CUT_BYTES = 10_000, 2**28  # maximum size of the sample for the quantiles
-TABLE_BYTES = 2**30  # maximum size of the contingency tables with one feature
+CUT_ROWS, CUT_BYTES = 10_000, 2**28  # maximum size of the sample from which the quantiles are computed
+TABLE_BYTES = 2**30  # maximum size of the contingency tables of one feature with all features
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the workers cannot import the experiments
 
@@ -43,7 +44,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the workers canno
 class FrameSelection(Selection):
     """The selected features in order of selection, with their scores, and the weights of all features."""
 
-    weights: Array  # per feature: mutual information with the target in nats
+    weights: Array  # the mutual information of each feature with the target, in nats
     names: Sequence[str]
 
     @property
@@ -65,29 +66,29 @@ def mrmr_frame(
 ) -> FrameSelection:
     """Select features of a Spark DataFrame by mRMR.
 
-    The input is read once. Then one pass over its codes computes the relevance, and one for each selected feature but
-    the last the redundancy, from contingency tables of that feature with all others. Mutual information is exact given
-    the codes.
+    The DataFrame is read once and encoded. A pass over the codes computes the relevance of all features. Another pass
+    for each selected feature, except the last, computes its redundancy with all others from contingency tables. The
+    mutual information of the codes is exact.
 
     Parameters
     ----------
     df : DataFrame
         A DataFrame of classic Spark or Spark Connect.
     features : str or list of str
-        A column of vectors, or the names of plain columns (numbers, booleans, strings; null is missing).
+        A column of vectors, or the names of plain columns (numbers, booleans or strings). Null is a missing value.
     label : str
-        The target column.
+        The name of the target column.
     n : int or float, default=10
-        The number or the share of features to select.
+        The number or share of features to select.
     form : {"difference", "quotient"}, default="difference"
         Relevance minus redundancy, or relevance divided by redundancy.
     bins : int or None, default=10
-        The number of equal-frequency bins for continuous features; None: every value is a level.
+        The number of equal-frequency bins of a continuous feature. None: every distinct value is a level.
     discrete_features : "auto", mask, indices or names, default="auto"
-        Nominal features; their values are not binned. "auto": strings, booleans, and features that are nominal by their
-        ML attributes.
+        The nominal features, which are not binned. "auto": strings, booleans, and features that the ML attributes of
+        the column declare as nominal.
     staging : str, default="auto"
-        Where the rows are held during the run; see :func:`belief.spark.frames.select_frame`.
+        Where the rows are held during the run, as in :func:`belief.spark.frames.select_frame`.
 
     Returns
     -------
@@ -95,8 +96,9 @@ def mrmr_frame(
 
     Notes
     -----
-    The cuts are quantiles of a sample of 10,000 rows (fewer with more than 3,300 features). Smaller tables give exactly
-    the selection of `belief.baselines.MRMR`. Mostly sparse vectors are not binned: a value is zero or non-zero,
+    The bins are separated by quantiles of a sample of 10,000 rows (fewer with more than 3,300 features). If the
+    sample contains all rows, the selection is exactly that of `belief.baselines.MRMR`. If vectors are sparse, and less
+    than a quarter of their values are non-zero, features are not binned: a value is encoded as zero or non-zero,
     regardless of `bins` and `discrete_features`.
     """
     settings = validate_settings(MRMR(n, form=form, bins=bins))
@@ -114,9 +116,9 @@ def mrmr_frame(
 
 
 class CodedColumns:
-    """The columns of a DataFrame as codes, and the mutual information between them; use it as a context manager."""
+    """A context manager that holds the columns of a DataFrame as codes, and computes mutual information from them."""
 
-    levels: Array  # number of levels of each feature
+    levels: Array  # the number of codes of each feature; in dense data, one of them marks missing values
 
     def __init__(self, engine: ClusterEngine) -> None:
         self.engine = engine
@@ -128,12 +130,12 @@ class CodedColumns:
 
     def __exit__(self, error: type[BaseException] | None, *about: object) -> None:
         if self._coded is not None:
-            with suppress(Exception) if error else nullcontext():  # do not hide the first error
+            with suppress(Exception) if error else nullcontext():  # a second error must not hide the first
                 self._coded.release()
         self.engine.__exit__(error, *about)
 
     def encode(self, summary: Summary, bins: int | None, names: Sequence[str]) -> None:
-        """Replace the values by codes in all blocks."""
+        """Replace the values in all blocks by codes."""
         upto = self._compute_cuts(summary, bins) if self.engine.layout.dense else None
         self.levels = np.full(len(names), 2) if upto is None else np.array([len(x) + 2 for x in upto])
         widest = int(np.argmax(self.levels))
@@ -145,7 +147,11 @@ class CodedColumns:
         self._coded = persist_codes(self.engine.staged, Encode(upto))
 
     def _compute_cuts(self, summary: Summary, bins: int | None) -> list[Array]:
-        """Return the largest value of every level but the last, for each feature."""
+        """Return the sorted values that separate the levels of each feature.
+
+        The code of a value is the number of these values that are smaller. For a continuous feature, they are the
+        largest values of all bins but the last; for a discrete feature, they are all its values.
+        """
         F, discrete = self.engine.n_features, self.engine.discrete
         if bins is None and not discrete.all():
             discrete = np.ones(F, bool)
@@ -173,7 +179,7 @@ class CodedColumns:
         return np.cumsum(self.levels) - self.levels
 
     def _tables(self, feature: int | None, n_target: int) -> Array:
-        """Return the contingency tables of all features with one feature, or with the target (None), stacked."""
+        """Return the stacked contingency tables of all features with one feature, or with the target (None)."""
         assert self._coded is not None, "encode first"
         found = self._coded.run(
             Count(feature, n_target, self.levels), 8 * int(self.levels.sum()) * n_target, "counting"
@@ -182,7 +188,10 @@ class CodedColumns:
 
 
 def compute_cuts(x: Array, bins: int) -> Array:
-    """Return the largest value of every level but the last, so that a value on a cut belongs to the level below."""
+    """Return the cuts between the levels of a column: the largest value of every level but the last.
+
+    A value that is equal to a cut belongs to the level below the cut.
+    """
     x = x[~np.isnan(x)]
     if not len(x):
         return x
@@ -193,7 +202,10 @@ def compute_cuts(x: Array, bins: int) -> Array:
 
 
 def persist_codes(staged: Any, job: Encode) -> TableBlocks:
-    """Return blocks of codes in a persisted DataFrame; lost ones are computed again from the staged blocks."""
+    """Encode the staged blocks, and return the blocks of codes in a persisted DataFrame.
+
+    If Spark loses a block of codes, it is computed again from the staged block.
+    """
     table = staged.answers(job).where("slice >= 0").persist(StorageLevel.MEMORY_AND_DISK)
     return TableBlocks(staged.runner, table, decode_codes, len(staged), staged.tasks)
 
@@ -211,9 +223,9 @@ def decode_codes(batches: Iterator[Any]) -> Iterator[RowBlock]:
 
 @dataclass(frozen=True)
 class Encode(Job):
-    """Convert blocks of rows to blocks of codes (features x rows); for sparse rows, to the positions of non-zeros."""
+    """A job that converts blocks of rows to codes (features x rows), or sparse blocks to the positions of non-zeros."""
 
-    upto: Sequence[Array] | None  # for each feature the upper bounds of all levels but the last; None: sparse rows
+    upto: Sequence[Array] | None  # the values that separate the levels of each feature; None: sparse rows
 
     def run(self, blocks: Iterator[RowBlock], n_jobs: int) -> Iterator[Answer]:
         for block in blocks:
@@ -233,7 +245,7 @@ class Encode(Job):
 
 @dataclass(frozen=True)
 class Count(Job):
-    """Count the contingency tables of all features with one feature or with the class, by slices of features."""
+    """A job that counts the contingency tables of all features with one feature or the class, in slices of features."""
 
     feature: int | None
     n_target: int
@@ -263,7 +275,7 @@ class Count(Job):
 
 
 def column(codes: dict[str, Array], j: int) -> Array:
-    """Return the codes of one feature in a block."""
+    """Return the codes of one feature for the rows of a block."""
     if "codes" in codes:
         return codes["codes"][j]
     indptr = codes["indptr"]
@@ -274,7 +286,7 @@ def column(codes: dict[str, Array], j: int) -> Array:
 
 @njit(nogil=True)
 def count(codes: Array, start: Array, target: Array, counts: Array) -> None:
-    """Add the rows of a dense block to the tables."""
+    """Add the rows of a dense block to the stacked contingency tables, in place."""
     for j in range(len(codes)):
         for r in range(len(target)):
             counts[start[j] + codes[j, r], target[r]] += 1
@@ -282,14 +294,14 @@ def count(codes: Array, start: Array, target: Array, counts: Array) -> None:
 
 @njit(nogil=True)
 def count_present(indptr: Array, indices: Array, target: Array, counts: Array) -> None:
-    """Add the non-zeros of a sparse block to the tables; every feature has two levels, zero and non-zero."""
+    """Add the non-zeros of a sparse block to the tables, in place. Every feature has two levels: zero and non-zero."""
     for r in range(len(target)):
         for p in range(indptr[r], indptr[r + 1]):
             counts[2 * np.int64(indices[p]) + 1, target[r]] += 1
 
 
 def information_of_tables(tables: Array, starts: Array) -> Array:
-    """Compute the mutual information of contingency tables that are stacked, each from its start."""
+    """Return the mutual information, in nats, of each of the stacked contingency tables, which begin at `starts`."""
     of_target = tables[: starts[1] if len(starts) > 1 else None].sum(axis=0)
     of_level = tables.sum(axis=1)
     m = of_target.sum()

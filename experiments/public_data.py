@@ -1,4 +1,4 @@
-"""Loaders for public data sets from local files as they were published; nothing is downloaded."""
+"""Load public data sets from local copies of the published files. Nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from belief.method.arrays import Array
 
 _PACKED = ("", ".gz", ".bz2", ".xz")
 _KDDCUP_SYMBOLIC = (1, 2, 3, 6, 11, 20, 21)  # according to kddcup.names
-_ECBDL14_NOMINAL = (*range(3, 21), *range(39, 93), *range(131, 151))  # letters and levels of 23 positions
+_ECBDL14_NOMINAL = (*range(3, 21), *range(39, 93), *range(131, 151))  # letters and levels of the 23 positions
 _ECBDL14_COLUMNS = 632
 _ALL = slice(None)
 
@@ -45,7 +45,7 @@ class Dataset:
     discrete : array of bool
         True for nominal features.
     relevant : tuple of tuples of int, or None
-        Groups of features; one of each is sufficient. None if they are unknown.
+        Groups of relevant features; one feature of each group is sufficient. None if they are unknown.
     redundant : array, or None
         The features that are redundant with a relevant one. None if they are unknown.
     name : str
@@ -67,11 +67,11 @@ def load(name: str, home: str | os.PathLike[str] | None = None, *, max_rows: int
     ----------
     name : str
         One of `names()`. `epsilon`, `epsilon_test`, `url`, `kddb` and `kddb_test` are LIBSVM files, plain or
-        compressed; `ECBDL14` is the file ECBDL14.arff or ECBDL14.csv with the class last, and `ECBDL14_test` the file
-        ECBDL14_test.arff or ECBDL14_test.csv. The others are small, or parts of large ones.
+        compressed. `ECBDL14` is the file ECBDL14.arff or ECBDL14.csv, with the class in the last column, and
+        `ECBDL14_test` is ECBDL14_test.arff or ECBDL14_test.csv. The other data sets are small, or parts of large ones.
     home : path, optional
         The folder with the files, or with the folders kais, large_slices, text, sparse and microarray. None: the
-        folder in the environment variable BELIEF_DATA.
+        folder that the environment variable BELIEF_DATA names.
     max_rows : int, optional
         The maximum number of rows to read.
 
@@ -85,7 +85,9 @@ def load(name: str, home: str | os.PathLike[str] | None = None, *, max_rows: int
         If the file is not in the folder; the message names its source.
     """
     if name not in _ENTRIES:
-        raise ValueError(f"There is no data set {name!r}{did_you_mean(name, names())}; there are {', '.join(names())}.")
+        raise ValueError(
+            f"There is no data set {name!r}{did_you_mean(name, names())}. The data sets are {', '.join(names())}."
+        )
     if not (max_rows is None or is_count(max_rows)):
         raise ValueError(f"max_rows must be None or an integer of at least 1; got {max_rows!r}.")
     entry = _ENTRIES[name]
@@ -95,21 +97,21 @@ def load(name: str, home: str | os.PathLike[str] | None = None, *, max_rows: int
 
 
 def names() -> list[str]:
-    """Return the names of the data sets that `load` supports."""
+    """Return the names of the data sets that `load` can read."""
     return list(_ENTRIES)
 
 
 class _Entry(NamedTuple):
     """The files of a data set, its source and reader, and its relevant features if they are known."""
 
-    files: tuple[str, ...]  # any of them
+    files: tuple[str, ...]  # alternatives: the first one that exists is read
     collection: str
     read: Callable[[Path, int | None], Read]
     relevant: Groups | None = None
 
 
 def _find(entry: _Entry, home: str | os.PathLike[str] | None) -> Path:
-    """Find the file, plain or compressed, in its folder or in the home folder."""
+    """Return the path of the file, plain or compressed, in its subfolder of the home folder or directly in it."""
     given = home or os.environ.get("BELIEF_DATA")
     if not given:
         raise ValueError("The folder of the data sets is unknown. Pass home, or set BELIEF_DATA.")
@@ -128,14 +130,17 @@ def _find(entry: _Entry, home: str | os.PathLike[str] | None) -> Path:
 
 
 def _numbers(path: Path, max_rows: int | None, *, nominal: Any, first: bool = False) -> Read:
-    """Read a CSV file of numbers: class last without header, or class first with header."""
+    """Read a CSV file of numbers, which has no header and has the class in the last column.
+
+    With `first`, the file has a header, and the class is in the first column.
+    """
     table = np.loadtxt(path, delimiter=",", skiprows=int(first), max_rows=max_rows, ndmin=2)
     X, y = (table[:, 1:], table[:, 0]) if first else (table[:, :-1], table[:, -1])
     return np.ascontiguousarray(X), y.astype(int), _mask(X.shape[1], nominal)
 
 
 def _matlab(path: Path, max_rows: int | None) -> Read:
-    """Read X and Y from a MATLAB file; counts become float32."""
+    """Read X and Y from a MATLAB file, and convert the counts in X to float32."""
     from scipy.io import loadmat
 
     file = loadmat(path, variable_names=["X", "Y"])
@@ -165,7 +170,7 @@ def _joined(blocks: Iterator[tuple[Any, Array]]) -> tuple[list[Any], Array]:
 
 
 def _first(blocks: Iterator[tuple[Any, Array]], max_rows: int | None) -> Iterator[tuple[Any, Array]]:
-    """Yield the first rows; later blocks are not read."""
+    """Yield blocks until they have `max_rows` rows; later blocks are not read."""
     left = np.inf if max_rows is None else max_rows
     for X, y in blocks:
         yield (X, y) if len(y) <= left else (X[: int(left)], y[: int(left)])
@@ -179,7 +184,7 @@ def _kddcup(path: Path, max_rows: int | None) -> Read:
 
 
 def _ecbdl14(path: Path, max_rows: int | None) -> Read:
-    """Read ECBDL14. The ARFF file declares the nominal columns; the CSV file has the same columns without names."""
+    """Read ECBDL14. The ARFF file declares the nominal columns; the CSV file has the same columns but no header."""
     if ".arff" not in path.suffixes:
         return _mixed(path, [f"c{j}" for j in range(_ECBDL14_COLUMNS)], _ECBDL14_NOMINAL, max_rows)
     columns, nominal, skip = _arff_header(path)
@@ -187,7 +192,7 @@ def _ecbdl14(path: Path, max_rows: int | None) -> Read:
 
 
 def _mixed(path: Path, columns: list[str], nominal: tuple[int, ...], max_rows: int | None, skip: int = 0) -> Read:
-    """Read numbers and strings, class last, as an Arrow table; stop parsing after `max_rows`."""
+    """Read numeric and nominal columns, the class last, into an Arrow table; stop parsing after `max_rows` rows."""
     pa, csv = pyarrow(), import_optional("pyarrow.csv", "files")
     types = {name: pa.float64() for name in columns[:-1]} | {columns[j]: pa.string() for j in nominal}
     try:
@@ -205,12 +210,12 @@ def _mixed(path: Path, columns: list[str], nominal: tuple[int, ...], max_rows: i
 
 
 def _comment(row: Any) -> str:
-    """Skip comment lines, which ARFF allows; other lines with a wrong number of columns are errors."""
+    """Return what to do with a line that has a wrong number of columns: skip ARFF comments, else raise an error."""
     return "skip" if row.text.lstrip().startswith("%") else "error"
 
 
 def _enough(batches: Any, max_rows: int | None) -> Iterator[Any]:
-    """Yield batches until `max_rows` rows were read."""
+    """Yield batches until they have at least `max_rows` rows."""
     seen = 0
     for batch in batches:
         yield batch
@@ -220,7 +225,7 @@ def _enough(batches: Any, max_rows: int | None) -> Iterator[Any]:
 
 
 def _arff_header(path: Path) -> tuple[list[str], tuple[int, ...], int]:
-    """Read the names of the columns, the nominal features, and the number of lines before the data."""
+    """Return the column names, the indices of the nominal features, and the number of lines before the data."""
     columns: list[str] = []
     nominal = []
     with io.TextIOWrapper(pyarrow().input_stream(str(path), compression="detect"), "utf-8") as lines:
@@ -232,11 +237,11 @@ def _arff_header(path: Path) -> tuple[list[str], tuple[int, ...], int]:
                 columns.append(rest[0].split()[0].strip("'\""))
             elif word.lower() == "@data":
                 return columns, tuple(j for j in nominal if j < len(columns) - 1), number
-    raise ValueError(f"{path}: is not an ARFF file: it has no line @data.")
+    raise ValueError(f"{path} is not an ARFF file: it has no line @data.")
 
 
 def _mask(n: int, nominal: Any = ()) -> Array:
-    """Return a mask of features, given by indices or a slice."""
+    """Return a mask of n features that is True for the nominal ones, given as indices or a slice."""
     mask = np.zeros(n, bool)
     mask[nominal if isinstance(nominal, slice) else list(nominal)] = True
     return mask
@@ -261,7 +266,7 @@ def _libsvm(file: str, read: Callable[..., Read], n_features: int) -> _Entry:
 
 
 def _groups(n: int) -> Groups:
-    """Return n consecutive groups of ten features."""
+    """Return n groups of ten consecutive features."""
     return tuple(tuple(range(a, a + 10)) for a in range(0, 10 * n, 10))
 
 
@@ -270,7 +275,7 @@ _UCI = "part of the UCI machine learning repository's set"
 _ENTRIES = {
     "Corral": _kais("Corral", make_single_groups(4)),
     "Corral100": _kais("Corral100", make_single_groups(4)),
-    "XOR100": _kais("XOR100", ((4,), (6,))),  # in the published file the class is x4 xor x6
+    "XOR100": _kais("XOR100", ((4,), (6,))),  # in the published file, the class is x4 xor x6
     "Parity3+3": _kais("Parity3+3", ((0, 3), (1, 4), (2, 5))),
     "Monk3": _kais("Monk3", ((1,), (3,), (4,))),
     "Led25n0": _kais("Led25n0", make_single_groups(7)),
@@ -280,11 +285,11 @@ _ENTRIES = {
     "SD1": _kais("SD1", _groups(2), nominal=()),
     "SD2": _kais("SD2", _groups(4), nominal=()),
     "SD3": _kais("SD3", _groups(6), nominal=()),
-    "Madelon": _kais("Madelon-UCI", None, nominal=()),  # the 20 relevant positions are not published
+    "Madelon": _kais("Madelon-UCI", None, nominal=()),  # the positions of the 20 relevant features are not published
     "covtype_10K": _Entry(("large_slices/covtype_10K.csv",), _UCI, partial(_numbers, nominal=slice(10, None))),
     "kddcup_10K": _Entry(("large_slices/kddcup_10K.csv",), _UCI, _kddcup),
     "ECBDL14_1K": _Entry(("large_slices/subSetROS_1K.csv",), _ECBDL14, _ecbdl14),
-    "ECBDL14_test_1K": _Entry(  # numbers in up to 15 bins, letters as codes
+    "ECBDL14_test_1K": _Entry(  # numbers are in up to 15 bins, and letters are codes
         ("large_slices/ECBDL14-test-1K.data",), _ECBDL14, partial(_numbers, nominal=_ECBDL14_NOMINAL)
     ),
     "RELATHE": _Entry(("text/RELATHE.mat",), "in the collection of scikit-feature, text", _matlab),

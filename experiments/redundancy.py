@@ -1,10 +1,13 @@
-"""Redundancy planted on purpose: how many different informative features the first 20 selected show.
+"""Count how many different informative features are selected from tables with many noisy copies.
 
     python experiments/redundancy.py
 
-Ten informative features, each there r times, and 100 columns of noise; and how the shifts of their means were chosen:
-three tries with other seeds, at r = 10. Every answer is kept in redundancy.jsonl as it comes, so a run that was stopped
-goes on where it was. Prints the tables, and writes them into docs/reproduction.md.
+Each table has ten informative features, r - 1 noisy copies of each, and 100 columns of noise. Each method selects 20
+columns. A feature and its copies count as one. A second comparison, with other seeds and r = 10, shows the effect of
+the shifts between the class means: three sets of shifts were tried, and one of them was chosen for the experiment.
+
+Each result is saved in redundancy.jsonl as soon as it is computed, so an interrupted run continues where it stopped.
+The script prints the tables and writes them into docs/reproduction.md.
 """
 
 from __future__ import annotations
@@ -24,10 +27,10 @@ from belief.baselines import MRMR
 
 PAPER = dict(belief.PAPER)
 ROWS, INFORMATIVE, NOISE, SELECT = 1000, 10, 100, 20
-# how far apart the class means are: the weakest feature's, and the strongest's; all that were tried, and those used
+# differences between the class means of the weakest and of the strongest feature: all that were tried, and the one used
 SHIFTS = {"0.6 to 1.2": (0.6, 1.2), "0.4 to 0.8": (0.4, 0.8), "0.5 for all": (0.5, 0.5)}
 USED = "0.6 to 1.2"
-BLUR = 0.25  # the standard deviation of what is added to a copy: it correlates at 0.97 with the original
+BLUR = 0.25  # standard deviation of the noise in a copy; its correlation with the original is 0.97
 REPEATS = (1, 2, 5, 10, 20)
 SEEDS = (0, 1, 2, 3, 4)
 TRIED_R, TRIED_SEEDS = 10, (100, 101, 102)
@@ -39,25 +42,25 @@ Array = NDArray[Any]
 
 
 def planted(r: int, seed: int, shifts: tuple[float, float] = SHIFTS[USED]) -> tuple[Array, Array, Array]:
-    """A table with planted redundancy.
+    """Make a table with redundant columns.
 
     Parameters
     ----------
     r : int
-        How many columns each informative feature has: itself and r - 1 copies with noise.
+        The number of columns of each informative feature: the feature itself and r - 1 noisy copies.
     seed : int
-        The seed of the data.
+        The random seed.
     shifts : pair of float
-        How far apart the class means are: the weakest feature's, and the strongest's.
+        The difference between the class means of the weakest and of the strongest feature.
 
     Returns
     -------
     X : array of shape (ROWS, 10 * r + 100)
-        The columns, shuffled.
+        The table, with its columns in random order.
     y : array of shape (ROWS,)
-        The class, 0 or 1, half of the rows each.
+        The class of each row, 0 or 1; each class has half of the rows.
     origin : array of shape (10 * r + 100,)
-        Which informative feature a column shows, from 0 to 9; -1 is noise.
+        The informative feature that each column is or copies, from 0 to 9; -1 for noise.
     """
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.arange(ROWS) % 2)
@@ -71,12 +74,12 @@ def planted(r: int, seed: int, shifts: tuple[float, float] = SHIFTS[USED]) -> tu
 
 
 def with_belief(**settings: Any) -> Callable[[Array, Array, int], Array]:
-    """BELIEF with some settings, and the defaults otherwise."""
+    """Return a function that selects features by BELIEF; settings that are not passed have their defaults."""
     return lambda X, y, seed: belief.select(X, y, SELECT, random_state=seed, **settings).selected
 
 
 def mrmr(X: Array, y: Array, seed: int) -> Array:
-    """mRMR, by difference, in ten bins of equal frequency."""
+    """Select features by mRMR in its difference form, with ten bins of equal frequency."""
     return MRMR(SELECT).fit(X, y).selected_
 
 
@@ -90,14 +93,14 @@ METHODS: dict[str, Callable[[Array, Array, int], Array]] = {
 
 
 def distinct(method: str, r: int, seed: int, shifts: str = USED) -> int:
-    """How many different informative features a method has among its first 20."""
+    """Return the number of different informative features among the 20 columns that a method selects."""
     X, y, origin = planted(r, seed, SHIFTS[shifts])
     found = origin[METHODS[method](X, y, seed)]
     return len(set(found[found >= 0].tolist()))
 
 
 def compute() -> Answers:
-    """All answers; only those that are missing are computed."""
+    """Compute the missing results, and return all of them."""
     kept = Answers(CELLS, configuration())
     for cell in (*grid(), *tries()):
         kept.get(key_of(*cell), partial(distinct, *cell))
@@ -105,49 +108,49 @@ def compute() -> Answers:
 
 
 def configuration() -> dict[str, Any]:
-    """All that the answers depend on."""
+    """Return the constants on which the results depend; if they change, all results are computed again."""
     return {"rows": ROWS, "noise": NOISE, "select": SELECT, "shifts": SHIFTS, "blur": BLUR}
 
 
-Cell = tuple[str, int, int, str]  # method, r, seed, shifts
+Cell = tuple[str, int, int, str]  # one combination of method, r, seed and shifts
 
 
 def grid() -> list[Cell]:
-    """Every method, r and seed."""
+    """Return all combinations of method, r and seed for the main table."""
     return [(method, r, seed, USED) for method in METHODS for r in REPEATS for seed in SEEDS]
 
 
 def tries() -> list[Cell]:
-    """Every method with all shifts that were tried, and other seeds."""
+    """Return all combinations of method, shifts and seed for the comparison of shifts; its seeds are different."""
     return [(method, TRIED_R, seed, shifts) for method in METHODS for shifts in SHIFTS for seed in TRIED_SEEDS]
 
 
 def key_of(method: str, r: int, seed: int, shifts: str = USED) -> str:
-    """The name of an answer in redundancy.jsonl."""
+    """Return the key of a result in redundancy.jsonl."""
     return f"{method} | shifts {shifts} | r={r} | seed={seed}"
 
 
 def markdown(kept: Answers) -> str:
-    """The table by r: mean over the seeds, and (minimum to maximum)."""
+    """Return the table of methods by r, and the commits that computed the results."""
     lines = [[method, *(summary(kept, method, r, SEEDS) for r in REPEATS)] for method in METHODS]
     return f"{table(['method', *(f'r = {r}' for r in REPEATS)], lines)}\n\n{kept.origin}"
 
 
 def markdown_of_tries(kept: Answers) -> str:
-    """The table by shifts, likewise."""
+    """Return the table of methods by shifts."""
     head = [f"method, r = {TRIED_R}", *(f"shifts {name}" for name in SHIFTS)]
     lines = [[method, *(summary(kept, method, TRIED_R, TRIED_SEEDS, x) for x in SHIFTS)] for method in METHODS]
     return f"With other shifts: {as_data('shifts tried before', table(head, lines))}."
 
 
 def summary(kept: Answers, method: str, r: int, seeds: tuple[int, ...], shifts: str = USED) -> str:
-    """The mean, and (minimum to maximum)."""
+    """Return the mean over the seeds, followed by (minimum–maximum)."""
     found = [kept.answers[key_of(method, r, seed, shifts)] for seed in seeds]
     return f"{np.mean(found):.1f} ({min(found)}–{max(found)})"
 
 
 def main(words: list[str]) -> None:
-    """Compute what is missing, and write the page."""
+    """Compute the missing results, print the tables, and write them into the page."""
     if words:
         raise SystemExit(__doc__)
     kept = compute()

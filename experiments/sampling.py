@@ -1,12 +1,16 @@
-"""How much to sample (the paper's figures 2 to 6): F1 and time against the sampling rate, and 100 rows against 1 %.
+"""Measure F1 and time for different sample sizes (figures 2 to 6 of the paper).
 
     python experiments/sampling.py
     python experiments/sampling.py --quick
 
-Look-alikes of epsilon, ECBDL14, url and kddb; BELIEF and mRMR run on Spark, on the same table, and are judged by
-MLlib's linear SVM. Every answer is kept in sampling.jsonl as it comes, so a run that was stopped goes on where it was.
-Writes the tables into docs/experiments/sampling.md, and the figures beside it. `--quick` asks less of smaller tables,
-keeps its answers in sampling-quick.jsonl in the current folder, and prints the tables. Needs Java.
+The data is synthetic, with the shape of epsilon, ECBDL14, url and kddb. For figures 2 to 5, BELIEF (with several
+sampling rates) and mRMR run on Spark, on the same table. For figure 6, BELIEF runs without Spark, with samples of 100
+rows, 1 % of the rows and 2,000 rows. F1 is that of MLlib's linear SVM, trained on the selected features.
+
+Each result is saved in sampling.jsonl as soon as it is computed, so an interrupted run continues where it stopped. The
+script writes the tables into docs/experiments/sampling.md, and the figures into the same folder. `--quick` uses smaller
+tables and fewer settings, saves its results in sampling-quick.jsonl in the current folder, and prints the tables. Spark
+needs Java.
 """
 
 from __future__ import annotations
@@ -29,14 +33,29 @@ import belief
 ANSWERS = Path(__file__).with_suffix(".jsonl")
 PAGE = HOME / "docs" / "experiments" / "sampling.md"
 RATES, SIZES, SEEDS = (0.01, 0.02, 0.25, 0.5), (100, 10), (0, 1, 2)
-SAMPLES = {"100 rows": 100, "1 %": 0.01, "2,000 rows": 2000}  # as DiReliefF, as the paper, and our default
+# sample sizes for figure 6: those of DiReliefF, of the paper, and of the first sample with our defaults
+SAMPLES = {"100 rows": 100, "1 %": 0.01, "2,000 rows": 2000}
 FULL = {"epsilon": 50_000, "ecbdl14": 50_000, "url": (50_000, 80_000), "kddb": (50_000, 80_000)}
 QUICK = {"epsilon": 2_000, "ecbdl14": 2_000, "url": (2_500, 5_000), "kddb": (2_500, 5_000)}
-FULL_FEW, QUICK_FEW = 125_000, 3_000  # rows of those of which 100 or 1 % are sampled
+FULL_FEW, QUICK_FEW = 125_000, 3_000  # rows of the data sets for figure 6
 
 
 class Study:
-    """The answers about some data sets, and about others of which only few rows are sampled."""
+    """The results of the study, which are computed if they are not in the file.
+
+    Parameters
+    ----------
+    tasks : dict
+        The data sets for figures 2 to 5.
+    over_reduced : dict
+        The data sets for figure 6, of which only a few rows are sampled.
+    file : Path
+        The file of the results.
+    rates : tuple of float
+        The sampling rates for figures 2 to 5.
+    sizes : tuple of int
+        The numbers of features to select for figures 2 to 5.
+    """
 
     def __init__(
         self, tasks: dict[str, Task], over_reduced: dict[str, Task], file: Path,
@@ -52,18 +71,18 @@ class Study:
         self._warm = ""
 
     def data(self, name: str) -> Data:
-        """The rows of a data set; those of the last one asked for are kept."""
+        """Return a data set; only the last one stays in memory."""
         if self._name != name or self._data is None:
             self._data = None
             self._name, self._data = name, {**self.tasks, **self.over_reduced}[name].make(0)
         return self._data
 
     def rows(self, name: str) -> int:
-        """How many rows there are to sample from."""
+        """Return the number of training rows, from which the samples are drawn."""
         return self.answers.get(f"{name} | rows", lambda: len(self.data(name).y))
 
     def belief(self, name: str, rate: float, n: int) -> dict[str, Any]:
-        """F1 and seconds of BELIEF + mCR with the paper's settings."""
+        """Return F1 and the runtime in seconds of BELIEF + mCR with the paper's settings and this sampling rate."""
         found = self.answers.get(f"{name} | BELIEF | rate {rate} | {n}", lambda: self._belief(name, rate, n))
         return {"seconds": found["seconds"], "f1": self.f1(name, indices(found["selected"]))}
 
@@ -77,7 +96,7 @@ class Study:
         return self._timed(name, lambda df, **columns: select_frame(df, settings=settings, **columns).selected)
 
     def mrmr(self, name: str, n: int) -> dict[str, Any]:
-        """The same of mRMR, which reads all rows."""
+        """Return F1 and the runtime in seconds of mRMR, which uses all rows."""
         found = self.answers.get(f"{name} | mRMR | {n}", lambda: self._mrmr(name, n))
         return {"seconds": found["seconds"], "f1": self.f1(name, indices(found["selected"]))}
 
@@ -87,7 +106,7 @@ class Study:
         return self._timed(name, lambda df, **columns: mrmr_frame(df, n=n, **columns).selected)
 
     def _timed(self, name: str, select: Callable[..., Array]) -> dict[str, Any]:
-        """What is selected of a table on disk, and in how many seconds; what runs first on a set is not counted."""
+        """Return the features selected from a table on disk, and the runtime; a new data set needs a warm-up first."""
         data = self.data(name)
         columns = {"features": "features", "label": "label", "discrete_features": np.flatnonzero(data.discrete)}
         if self._warm != name:
@@ -98,12 +117,15 @@ class Study:
             return timed(lambda: select(df, **columns))
 
     def few(self, name: str, sample: float, seed: int) -> float:
-        """F1 with the ten features of a sample of so many rows, or of such a share; plain BELIEF, as DiReliefF."""
+        """Return F1 with ten features, selected with a sample of this size (a number or a share of the rows).
+
+        Redundancy is ignored, as in DiReliefF.
+        """
 
         def select() -> str:
             data = self.data(name)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # fewer rows of a class than neighbours asked for
+                warnings.simplefilter("ignore")  # a class may have fewer rows than n_neighbors
                 settings = paper(data.X, data.discrete) | {"sample_size": sample, "redundancy": None}
                 found = belief.select(
                     data.X, data.y, min(SIZES), **settings, random_state=seed, discrete_features=data.discrete
@@ -113,7 +135,7 @@ class Study:
         return self.f1(name, indices(self.answers.get(f"{name} | sample {sample} | seed {seed}", select)))
 
     def f1(self, name: str, selected: Array) -> float:
-        """Weighted F1 of MLlib's linear SVM on some features."""
+        """Return the weighted F1 of MLlib's linear SVM on the selected features."""
 
         def judge() -> float:
             mark = with_mllib(self.data(name), np.sort(selected), only="SVM")["SVM"]
@@ -123,7 +145,7 @@ class Study:
         return self.answers.get(f"{name} | judged {digest(selected)}", judge)
 
     def compute(self) -> None:
-        """All answers, data set by data set."""
+        """Compute all missing results, one data set after the other."""
         for name in self.tasks:
             self.rows(name)
             for n in self.sizes:
@@ -138,23 +160,23 @@ class Study:
 
 
 def over_reduced(n_rows: int) -> dict[str, Task]:
-    """A dense set and a sparse one, as in the paper, so large that 1 % is many more than 100 rows."""
+    """Return a dense and a sparse data set for figure 6; 1 % of n_rows should be much more than 100."""
     made = look_alikes(n_rows, n_rows, (n_rows, n_rows), (n_rows, n_rows))
     return {f"{name}, larger": made[name] for name in ("epsilon-like", "url-like")}
 
 
 def published() -> Study:
-    """The study whose tables are in the page."""
+    """Return the study whose tables are on the page."""
     return Study(look_alikes(**FULL), over_reduced(FULL_FEW), ANSWERS)
 
 
 def indices(text: str) -> Array:
-    """Features from the way they are kept in JSON."""
+    """Return the indices of features from a string of numbers, the form in which they are saved."""
     return np.array(text.split(), int)
 
 
 def main(words: list[str]) -> None:
-    """Compute what is missing, and write the page or print the tables."""
+    """Compute the missing results, and write the page or print the tables."""
     if words not in ([], ["--quick"]):
         raise SystemExit(__doc__)
     if words:

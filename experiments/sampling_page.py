@@ -1,4 +1,4 @@
-"""The tables and figures of experiments/sampling.py."""
+"""Make the tables and figures for experiments/sampling.py."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLOURS = ("#1b6ca8", "#d1495b", "#2a9d55", "#8a5a9e")
 
 
 def markdown(study: Study) -> str:
-    """All tables and figures, and where they come from."""
+    """Return all tables, links to the figures, and the commits that computed the results."""
     note = f"Seed 0, and 0 to 2 for 100 rows against 1 %. {study.answers.origin}"
     figures = [f"![{text}](sampling-{file}.svg)" for file, text in titles(study).items()]
     files = [as_data(f"{n} features", against_rate(study, n)) for n in study.sizes]
@@ -26,7 +26,7 @@ def markdown(study: Study) -> str:
 
 
 def titles(study: Study) -> dict[str, str]:
-    """The figures by file: the paper's 2 to 6."""
+    """Return the title of each figure by the name of its file; they correspond to figures 2 to 6 of the paper."""
     found = {}
     for i, n in enumerate(study.sizes):
         found[f"f1-{n}"] = f"Figure {2 + 2 * i}: F1 against the sampling rate, {n} features"
@@ -35,7 +35,7 @@ def titles(study: Study) -> dict[str, str]:
 
 
 def gains(study: Study) -> str:
-    """What the largest sample gains over the smallest, and the times."""
+    """Return the table of the gain in F1 from the smallest to the largest sample, with the relative runtimes."""
     low, high = study.rates[0], study.rates[-1]
     lines = []
     for n in study.sizes:
@@ -48,7 +48,7 @@ def gains(study: Study) -> str:
 
 
 def against_rate(study: Study, n: int) -> str:
-    """F1 and seconds of every rate, and of mRMR."""
+    """Return the table of F1 and runtime for each sampling rate, and for mRMR."""
     head = ["data", "rows", *(f"{rate:.0%}" for rate in study.rates), f"mRMR, {n}"]
     lines = []
     for name in study.tasks:
@@ -60,7 +60,7 @@ def against_rate(study: Study, n: int) -> str:
 
 
 def over_reduced(study: Study) -> str:
-    """F1 with 100 rows and with 1 %, and the spread over the seeds."""
+    """Return the table of F1 for 100 rows, 1 % and 2,000 rows: the mean and the range over the seeds."""
     head = ["data", "1 % is", *samples(study)]
     lines = []
     for name in study.over_reduced:
@@ -71,12 +71,12 @@ def over_reduced(study: Study) -> str:
 
 
 def samples(study: Study) -> dict[str, float]:
-    """100 rows, 1 %, and what is the default."""
+    """Return the sample sizes of figure 6 by name: 100 rows, 1 %, and 2,000 rows, the first sample by default."""
     return dict(study.answers.configuration["few"])
 
 
 def few_marks(study: Study, name: str, sample: float) -> list[float]:
-    """F1 for each seed."""
+    """Return F1 for each seed, with ten features and a sample of this size."""
     return [study.few(name, sample, seed) for seed in study.answers.configuration["seeds"]]
 
 
@@ -84,7 +84,7 @@ def few_marks(study: Study, name: str, sample: float) -> list[float]:
 
 
 def draw(study: Study, folder: Path) -> None:
-    """All figures, as SVG."""
+    """Draw all figures as SVG files."""
     for n in study.sizes:
         curves(study, n, "f1", lambda answer: answer["f1"], folder)
         curves(study, n, "time", lambda answer: answer["seconds"], folder)
@@ -92,7 +92,7 @@ def draw(study: Study, folder: Path) -> None:
 
 
 def figure(hash_salt: str) -> tuple[Any, Any]:
-    """An empty figure that comes out the same every time."""
+    """Return an empty figure and its axes; with the same salt, the same drawing gives an identical SVG file."""
     import matplotlib as mpl
 
     mpl.use("svg")
@@ -104,7 +104,7 @@ def figure(hash_salt: str) -> tuple[Any, Any]:
 
 
 def curves(study: Study, n: int, what: str, value: Callable[[dict[str, Any]], float], folder: Path) -> None:
-    """A line for each data set over the rates, and mRMR, which knows no rate, as a dashed one."""
+    """Draw a line over the sampling rates for each data set, and a dashed horizontal line for mRMR on all rows."""
     found, axes = figure(f"sampling-{what}-{n}")
     at = range(len(study.rates))
     for name, colour in zip(study.tasks, COLOURS, strict=False):
@@ -116,20 +116,20 @@ def curves(study: Study, n: int, what: str, value: Callable[[dict[str, Any]], fl
     axes.set_ylabel("F1" if what == "f1" else "seconds of selection")
     if what == "time":
         axes.set_yscale("log", subs=[2, 5])
-        axes.yaxis.set(major_formatter="{x:g}", minor_formatter="{x:g}")  # not powers of ten
+        axes.yaxis.set(major_formatter="{x:g}", minor_formatter="{x:g}")  # plain numbers instead of powers of ten
     found.legend(loc="outside right center")
     found.savefig(folder / f"sampling-{what}-{n}.svg", metadata={"Date": None})
 
 
 def bars(study: Study, path: Path) -> None:
-    """Two bars for each data set, with the spread over the seeds."""
+    """Draw a bar for each data set and sample size, with the range over the seeds."""
     found, axes = figure("sampling-few")
     for i, ((label, sample), colour) in enumerate(zip(samples(study).items(), COLOURS, strict=False)):
         marks = [few_marks(study, name, sample) for name in study.over_reduced]
         middle = np.array([np.mean(x) for x in marks])
         spread = [middle - [min(x) for x in marks], [max(x) for x in marks] - middle]
         at = np.arange(len(marks)) + 0.28 * (i - 1)
-        either = [list(side) for side in spread]  # matplotlib 3.9 takes an array for one bar for a number
+        either = [list(side) for side in spread]  # matplotlib 3.9 mistakes an array with one value for a number
         axes.bar(at, middle, 0.26, yerr=either, label=label, color=colour, capsize=3)
     axes.set_xticks(range(len(study.over_reduced)), list(study.over_reduced))
     axes.set_ylabel("F1 with 10 features")

@@ -1,10 +1,10 @@
-"""Calibration and power of the tests, and the interactions that are found.
+"""Measure the calibration and power of the significance tests, and whether they find interactions.
 
     python experiments/significance.py
     python experiments/significance.py --only calibration auto --seeds 4
 
-`--only` computes some parts, `--seeds` limits the number of seeds of each. Every answer is kept in significance.jsonl
-as soon as it is computed, so a run that was stopped continues where it was. The tables go into
+`--only` computes some parts, and `--seeds` limits the number of seeds of each. Each result is saved in
+significance.jsonl as soon as it is computed, so an interrupted run continues where it stopped. The tables go into
 docs/experiments/significance.md.
 """
 
@@ -28,7 +28,7 @@ import belief
 
 ANSWERS = Path(__file__).with_suffix(".jsonl")
 PAGE = HOME / "docs" / "experiments" / "significance.md"
-FIRST_SEED = 5000  # nothing was tried on the seeds from here on
+FIRST_SEED = 5000  # no setting was chosen with this seed or larger ones
 SEEDS = {"calibration": 20, "interactions": 20, "power": 20, "asked": 6, "auto": 20, "boruta": 3}
 ALPHAS = (0.05, 0.01)
 FDR = 0.05
@@ -46,12 +46,16 @@ def select(table: Table, n: int | str, **settings: Any) -> belief.Result:
 
 
 def counts_below(p: Any) -> list[int]:
-    """Return how many p-values there are, how many are below 0.05, and how many below 0.001."""
+    """Return the number of p-values, and how many of them are below 0.05 and below 0.001."""
     return [len(p), int((p < 0.05).sum()), int((p < 0.001).sum())]
 
 
 def tested(table: Table) -> dict[str, Any]:
-    """Return what the tests say of the irrelevant and of the relevant columns."""
+    """Return the counts of small p-values of irrelevant columns, and of columns with a q-value below FDR.
+
+    `neighbours` and `combined` are counts of `counts_below`. `found` has three numbers: the irrelevant columns found,
+    the relevant columns found, and all relevant columns.
+    """
     result = select(table, 1)
     noise = np.delete(np.arange(table.X.shape[1]), table.relevant)
     of_noise = result.p_neighbours[noise]
@@ -69,16 +73,16 @@ def univariate_q(table: Table) -> Any:
         p = np.array([stats.spearmanr(x, table.y).pvalue for x in table.X.T])
     else:
         p = stats.f_oneway(*(table.X[table.y == c] for c in np.unique(table.y))).pvalue
-    return stats.false_discovery_control(np.nan_to_num(p, nan=1.0))  # NaN where rounding makes F negative
+    return stats.false_discovery_control(np.nan_to_num(p, nan=1.0))  # p is NaN if rounding makes F negative
 
 
 def compared(table: Table) -> list[float]:
-    """Return the share of relevant columns with q < 0.05, and that of the univariate test."""
+    """Return the shares of relevant columns that the combined and the univariate test find with q < 0.05."""
     return [round(float((q[table.relevant] < FDR).mean()), 4) for q in (select(table, 1).q_value, univariate_q(table))]
 
 
 def asked(table: Table) -> float:
-    """Return the share of the relevant columns that are among as many selected."""
+    """Select as many columns as are relevant, and return the share of relevant columns among them."""
     return round(float(np.isin(table.relevant, select(table, len(table.relevant)).selected).mean()), 4)
 
 
@@ -89,15 +93,15 @@ def counted(selected: Any, table: Table) -> list[int]:
 
 
 def automatic(table: Table, alpha: float) -> list[list[int]]:
-    """Return what "auto" selects, and what the univariate test finds."""
+    """Return how many relevant and irrelevant columns "auto" selects, and how many the univariate test finds."""
     result = select(table, "auto", alpha=alpha)
-    # the one with the largest weight is selected, with a warning, if none is significant
+    # If no column is significant, "auto" warns and selects the one with the largest weight, which does not count here.
     selected = result.selected if (result.q_value < alpha).any() else []
     return [counted(selected, table), counted(np.flatnonzero(univariate_q(table) < alpha), table)]
 
 
 def boruta(table: Table) -> dict[str, Any]:
-    """Return what Boruta and BELIEF find, and their CPU seconds."""
+    """Return how many relevant and irrelevant columns BELIEF and Boruta select, and their CPU seconds."""
     from boruta import BorutaPy
     from sklearn.ensemble import RandomForestClassifier
 
@@ -118,7 +122,7 @@ Cell = tuple[str, Maker, Callable[[Table], Any]]
 
 
 def cells(part: str) -> Iterator[Cell]:
-    """Yield the name of each table of a part, its maker, and how to compute the answer."""
+    """Yield the name of each result of a part, and the functions that make its table and compute the result."""
     if part == "auto":
         for alpha in ALPHAS:
             yield from ((f"{name} | alpha={alpha}", m, partial(automatic, alpha=alpha)) for name, m in AUTO.items())
@@ -131,17 +135,17 @@ def cells(part: str) -> Iterator[Cell]:
 
 
 def key_of(part: str, name: str, seed: int) -> str:
-    """Return the name of an answer in significance.jsonl."""
+    """Return the key of a result in significance.jsonl."""
     return f"{part} | {name} | seed={seed}"
 
 
 def seeds(part: str, name: str) -> range:
-    """Return the seeds of a table."""
+    """Return the seeds with which a table is made."""
     return range(FIRST_SEED, FIRST_SEED + MORE_SEEDS.get(name, SEEDS[part]))
 
 
 def compute(answers: Answers, parts: tuple[str, ...], n_seeds: int) -> None:
-    """Compute the missing answers of some parts, seed by seed."""
+    """Compute the missing results of some parts, one seed after the other."""
     for part in parts:
         for seed in range(FIRST_SEED, FIRST_SEED + n_seeds):
             for name, maker, what in cells(part):
@@ -151,21 +155,21 @@ def compute(answers: Answers, parts: tuple[str, ...], n_seeds: int) -> None:
 
 
 def configuration() -> dict[str, Any]:
-    """Return what the answers depend on, except the code."""
+    """Return the settings that the results depend on; if they change, all results are discarded."""
     return {"first seed": FIRST_SEED, "fdr": FDR}
 
 
 def main() -> None:
-    """Compute what is missing, print the tables and write the page."""
+    """Compute the missing results, print the tables and write them into the page."""
     import significance_page
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=SEEDS, default=tuple(SEEDS), metavar="PART")
-    parser.add_argument("--seeds", type=int, default=max(MORE_SEEDS.values()), help="at most so many seeds")
+    parser.add_argument("--seeds", type=int, default=max(MORE_SEEDS.values()), help="the maximum number of seeds")
     options = parser.parse_args()
     answers = Answers(ANSWERS, configuration())
     with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # copies, missing values and noise, as intended
+        warnings.simplefilter("ignore")  # some tables have copies, missing values or only noise on purpose
         compute(answers, options.only, options.seeds)
     for part, text in significance_page.tables(answers).items():
         print(text, end="\n\n")

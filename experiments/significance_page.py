@@ -1,4 +1,4 @@
-"""The tables of docs/experiments/significance.md, from the answers of experiments/significance.py."""
+"""Write the tables of docs/experiments/significance.md from the results of experiments/significance.py."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from made import Array
 from significance import ALPHAS, key_of, seeds
 from significance_tables import ASKED, AUTO, BORUTA, CALIBRATION, INTERACTIONS, POWER
 
-MOST_BELOW = {0.05: 0.08, 0.001: 0.004}  # of irrelevant columns, with p-values below these limits
-MOST_FALSE, LEAST_POWER = 0.10, 0.9
+MOST_BELOW = {0.05: 0.08, 0.001: 0.004}  # acceptable shares of irrelevant columns with p < 0.05 and p < 0.001
+MOST_FALSE, LEAST_POWER = 0.10, 0.9  # largest acceptable `false_share` and smallest acceptable `ratio`
 
 
 def found(answers: Answers, part: str, name: str) -> list[Any]:
-    """Return the answers of all seeds that are known."""
+    """Return the results of a table for all seeds that were computed."""
     keys = [key_of(part, name, seed) for seed in seeds(part, name.partition(" | ")[0])]
     return [answers.answers[key] for key in keys if key in answers.answers]
 
@@ -27,35 +27,35 @@ def shares(every: list[Any], kind: str) -> Array:
 
 
 def false_share(every: list[Any]) -> float:
-    """Return the mean share of irrelevant columns among those found."""
+    """Return the mean share of irrelevant columns among the columns with q < 0.05."""
     return float(np.mean([false / max(false + hits, 1) for false, hits, _ in (x["found"] for x in every)]))
 
 
 def power(every: list[Any]) -> float | None:
-    """Return the share of relevant columns that are found, or None if there are none."""
+    """Return the share of relevant columns with q < 0.05, or None if no column is relevant."""
     _, hits, relevant = np.sum([x["found"] for x in every], axis=0)
     return hits / relevant if relevant else None
 
 
 def finds(every: list[Any]) -> float:
-    """Return the share of tables with a false find."""
+    """Return the share of tables in which an irrelevant column has q < 0.05."""
     return float(np.mean([x["found"][0] > 0 for x in every]))
 
 
 def situations(answers: Answers) -> dict[str, list[Any]]:
-    """Return the answers of each situation in which noise was tested."""
+    """Return the results of each situation (kind of table) in which irrelevant columns were tested."""
     both = [("calibration", name) for name in CALIBRATION] + [("interactions", name) for name in INTERACTIONS]
     return {name: every for part, name in both if (every := found(answers, part, name))}
 
 
 def marked(value: float, limit: float, digits: int = 3) -> str:
-    """Return a number, bold if it is above its limit."""
+    """Return a number as text, bold if it is above its limit."""
     shown = f"{value:.{digits}f}"
     return f"**{shown}**" if value > limit + 1e-9 else shown
 
 
 def calibration(answers: Answers) -> str:
-    """Return the table of p-values of noise and of false finds."""
+    """Return the table of small p-values and false discoveries among irrelevant columns."""
     head = ["situation", "seeds", *(f"{kind} p < {p}" for kind in ("neighbour", "combined") for p in MOST_BELOW)]
     lines = []
     for name, every in situations(answers).items():
@@ -73,19 +73,19 @@ def calibration(answers: Answers) -> str:
 
 
 def noise_alone(answers: Answers) -> float:
-    """Return the share of tables of noise with any find."""
+    """Return the share of the tables of pure noise in which a column has q < 0.05."""
     each = [x["found"][0] > 0 for every in situations(answers).values() if power(every) is None for x in every]
     return float(np.mean(each)) if each else 0.0
 
 
 def ratio(answers: Answers, name: str) -> float:
-    """Return how much of the univariate test's power the combined test has; NaN if it is not known."""
+    """Return the power of the combined test divided by that of the univariate test, or NaN if it is unknown."""
     here, univariate = np.mean(found(answers, "power", name) or [[np.nan, 1.0]], axis=0)
     return float(here / univariate) if univariate else 1.0
 
 
 def compared(answers: Answers) -> str:
-    """Return the table of power with that of univariate tests."""
+    """Return the table of the power of the combined test and of univariate tests."""
     lines = []
     for name in POWER:
         if every := found(answers, "power", name):
@@ -105,7 +105,7 @@ def interactions(answers: Answers) -> str:
 
 
 def asked(answers: Answers) -> str:
-    """Return the table of relevant columns among as many selected."""
+    """Return the table of the shares of relevant columns in selections of as many columns as are relevant."""
     lines = []
     for name, (_, least) in ASKED.items():
         if every := found(answers, "asked", name):
@@ -116,7 +116,7 @@ def asked(answers: Answers) -> str:
 
 
 def automatic(answers: Answers) -> str:
-    """Return the table of what "auto" selects."""
+    """Return the table of the numbers of relevant and other columns that "auto" selects."""
     lines = []
     for name in AUTO:
         for alpha in ALPHAS:
@@ -129,7 +129,7 @@ def automatic(answers: Answers) -> str:
 
 
 def boruta(answers: Answers) -> str:
-    """Return the table of what BELIEF and Boruta find, and in which time."""
+    """Return the table of the columns that BELIEF and Boruta select, and their CPU time."""
     lines = []
     for name in BORUTA:
         if every := found(answers, "boruta", name):
@@ -141,7 +141,7 @@ def boruta(answers: Answers) -> str:
 
 
 def summary(answers: Answers) -> str:
-    """Return the answer in three lines."""
+    """Return the main results as a list."""
     every = situations(answers)
     outside = [
         [n for n, x in every.items() if max(shares(x, kind)[i] for kind in ("neighbours", "combined")) > limit + 1e-9]
@@ -180,12 +180,12 @@ def selected(answers: Answers) -> list[str]:
 
 
 def named(names: list[str]) -> str:
-    """Return the names of situations, or that there are none."""
+    """Return the quoted names of situations, or "no situation"."""
     return "; ".join(f'"{name}"' for name in names) or "no situation"
 
 
 def tables(answers: Answers) -> dict[str, str]:
-    """Return each table by the mark that it has on the page."""
+    """Return the text of each part of the page, by the name in the comments <!-- name --> and <!-- /name -->."""
     return {
         "summary": summary(answers),
         "calibration": f"Every situation: {as_data('calibration', calibration(answers))}.",

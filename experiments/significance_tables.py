@@ -1,4 +1,4 @@
-"""Tables for experiments/significance.py. In each it is known which columns matter."""
+"""Make synthetic tables with known relevant columns, for experiments/significance.py."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROWS = 1000
 
 @dataclass(frozen=True)
 class Table:
-    """A table, its target, the columns that matter and those that are discrete."""
+    """A table, its target, the indices of its relevant columns, and the mask of its discrete columns."""
 
     X: Array
     y: Array
@@ -29,12 +29,12 @@ Maker = Callable[[Rng], Table]
 
 
 def make(name: str, maker: Maker, seed: int) -> Table:
-    """Return the table of a seed; tables of other names have other random numbers."""
+    """Make a table; its random numbers depend on the seed and the name."""
     return maker(np.random.default_rng([seed, crc32(name.encode())]))
 
 
 def as_table(X: Array, y: Array, relevant: Iterable[int] = (), **options: Any) -> Table:
-    """Return a table of numbers with classes, unless the options say otherwise."""
+    """Return a table; by default, all its columns are numeric and irrelevant, and its target has classes."""
     discrete = options.pop("discrete", np.zeros(X.shape[1], bool))
     return Table(X, y, np.fromiter(relevant, int), discrete, **options)
 
@@ -45,12 +45,12 @@ def two_classes(rng: Rng, rows: int = ROWS) -> Array:
 
 
 def rare_class(rng: Rng, rows: int, n_rare: int) -> Array:
-    """Return two classes, so many rows of which are in the second one, in random order."""
+    """Return two classes with `n_rare` rows in the second one, in random order."""
     return rng.permutation((np.arange(rows) < n_rare).astype(int))
 
 
 def mislabelled(rng: Rng, y: Array, share: float) -> Array:
-    """Return the classes, a share of them wrong."""
+    """Return classes 0 and 1 after swapping each label with probability `share`."""
     return np.where(rng.random(len(y)) < share, 1 - y, y)
 
 
@@ -58,7 +58,7 @@ def mislabelled(rng: Rng, y: Array, share: float) -> Array:
 
 
 def shifts(rng: Rng, rows: int, columns: int, n_shifted: int, by: float, y: Array | None = None) -> Table:
-    """Return normal columns, the first of which have other means in the second class."""
+    """Return normal columns; the means of the first ones are larger in the second class."""
     y = two_classes(rng, rows) if y is None else y
     X = rng.normal(size=(rows, columns))
     X[:, :n_shifted] += by * y[:, None]
@@ -66,7 +66,7 @@ def shifts(rng: Rng, rows: int, columns: int, n_shifted: int, by: float, y: Arra
 
 
 def blocks(rng: Rng, n_blocks: int = 10, size: int = 10, share: float = 0.95) -> Array:
-    """Return columns in blocks; within a block they correlate by `share`."""
+    """Return blocks of columns; `share` is the correlation of two columns of the same block."""
     common = np.repeat(rng.normal(size=(ROWS, n_blocks)), size, axis=1)
     return np.sqrt(share) * common + np.sqrt(1 - share) * rng.normal(size=common.shape)
 
@@ -78,41 +78,41 @@ def correlated_and_shifts(rng: Rng) -> Table:
 
 
 def genotypes(rng: Rng, columns: int = 60, n_relevant: int = 5, share: float = 0.42) -> Table:
-    """Return numbers of alleles with frequency 0.3; the first columns have another in the second class."""
+    """Return allele counts with frequency 0.3; in the second class, the first columns have the frequency `share`."""
     y, X = two_classes(rng), rng.binomial(2, 0.3, size=(ROWS, columns)).astype(float)
     X[:, :n_relevant] = rng.binomial(2, np.where(y[:, None] == 1, share, 0.3), size=(ROWS, n_relevant))
     return as_table(X, y, range(n_relevant))
 
 
 def binary_and_strong(rng: Rng, columns: int) -> Table:
-    """Return binary columns, the first of which agrees with the class in 90 % of the rows."""
+    """Return binary columns; the first one agrees with the class in 90 % of the rows."""
     y, X = two_classes(rng), rng.integers(0, 2, size=(ROWS, columns)).astype(float)
     X[:, 0] = mislabelled(rng, y, 0.1)
     return as_table(X, y, [0])
 
 
 def parity(rng: Rng, columns: int, order: int, wrong: float = 0.0) -> Table:
-    """Return binary columns and the parity of the first ones."""
+    """Return binary columns; the class is the parity of the first ones, with a share of wrong labels."""
     X = rng.integers(0, 2, size=(ROWS, columns)).astype(float)
     y = X[:, :order].sum(axis=1).astype(int) % 2
     return as_table(X, mislabelled(rng, y, wrong), range(order))
 
 
 def product(rng: Rng, columns: int, rows: int = ROWS, wrong: float = 0.0) -> Table:
-    """Return normal columns and the sign of the product of the first two."""
+    """Return normal columns; the class is the sign of the product of the first two, with a share of wrong labels."""
     X = rng.normal(size=(rows, columns))
     return as_table(X, mislabelled(rng, (X[:, 0] * X[:, 1] > 0).astype(int), wrong), range(2))
 
 
 def four_classes(rng: Rng, by: float = 1.0, n_relevant: int = 4) -> Table:
-    """Return four classes, and columns that are shifted in one of them."""
+    """Return four classes and normal columns; each of the first columns is shifted in one class."""
     y = rng.permutation(np.arange(ROWS) % 4)
     X = rng.normal(size=(ROWS, 60)) + by * (y[:, None] == np.arange(60) % 4) * (np.arange(60) < n_relevant)
     return as_table(X, y, range(n_relevant))
 
 
 def cauchy(rng: Rng) -> Table:
-    """Return Cauchy columns, the first three shifted by 2."""
+    """Return Cauchy columns; the first three are shifted by 2 in the second class."""
     y, X = two_classes(rng), rng.standard_cauchy(size=(ROWS, 50))
     X[:, :3] += 2.0 * y[:, None]
     return as_table(X, y, range(3))
@@ -124,14 +124,14 @@ def lognormal(rng: Rng) -> Table:
 
 
 def counts(rng: Rng, rate: float = 0.15, n_relevant: int = 5) -> Table:
-    """Return counts of rate 0.05; the first columns have another rate in the second class."""
+    """Return Poisson counts with rate 0.05; in the second class, the first columns have another rate."""
     y, X = two_classes(rng), rng.poisson(0.05, size=(ROWS, 100)).astype(float)
     X[:, :n_relevant] = rng.poisson(np.where(y[:, None] == 1, rate, 0.05), size=(ROWS, n_relevant))
     return as_table(X, y, range(n_relevant))
 
 
 def absolute_values(rng: Rng) -> Table:
-    """Return x, ten noisy |x| and noise; |x| has the same distribution in both classes."""
+    """Return a relevant column x, ten noisy copies of |x|, which does not depend on the class, and noise."""
     y, X = two_classes(rng), rng.normal(size=(ROWS, 41))
     X[:, 0] += 1.2 * (2 * y - 1)
     X[:, 1:11] = np.abs(X[:, :1]) + 0.5 * X[:, 1:11]
@@ -139,7 +139,7 @@ def absolute_values(rng: Rng) -> Table:
 
 
 def polynomials(rng: Rng) -> Table:
-    """Return eight columns, two of which matter, with all products of two of them."""
+    """Return eight columns and all their squares and products; only the first two columns influence the class."""
     X = rng.normal(size=(ROWS, 8))
     y = (X[:, 0] + X[:, 1] + rng.normal(size=ROWS) > 0).astype(int)
     i, j = np.triu_indices(8)
@@ -147,14 +147,14 @@ def polynomials(rng: Rng) -> Table:
 
 
 def product_of_known(rng: Rng) -> Table:
-    """Return a target that depends on a column and on its product with another."""
+    """Return normal columns; the class depends on the first one and on its product with the second."""
     X = rng.normal(size=(ROWS, 30))
     y = X[:, 0] + 1.5 * X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=ROWS) > 0
     return as_table(X, y.astype(int), range(2))
 
 
 def rare_rows(rng: Rng, lognormal: bool) -> Table:
-    """Return noise with 10 rows in the second class."""
+    """Return lognormal noise, or 0/1 columns with 1 % ones; the second class has 10 rows."""
     X = np.exp(rng.normal(size=(ROWS, 200))) if lognormal else (rng.random((ROWS, 200)) < 0.01).astype(float)
     return as_table(X, rare_class(rng, ROWS, 10))
 
@@ -170,13 +170,13 @@ def with_constants(rng: Rng) -> Table:
 
 
 def clusters(rng: Rng) -> Table:
-    """Return noise with rows in six clusters, in random order."""
+    """Return noise whose rows form six clusters, in random order."""
     centres = rng.normal(size=(6, 40))[rng.integers(0, 6, ROWS)]
     return as_table(2.0 * centres + rng.normal(size=(ROWS, 40)), two_classes(rng))
 
 
 def nominal(rng: Rng) -> Table:
-    """Return nominal noise with two to seven levels of unequal shares."""
+    """Return nominal noise with two to seven levels of unequal frequency."""
     X = np.stack([letters(rng, ROWS, int(n)) for n in rng.integers(2, 8, 60)], axis=1)
     return as_table(X, two_classes(rng), discrete=np.ones(60, bool))
 
@@ -189,26 +189,29 @@ def nominal_and_strong(rng: Rng) -> Table:
 
 
 def ordinal(rng: Rng) -> Table:
-    """Return columns with values from 1 to 5, three of which are relevant."""
+    """Return columns with values from 1 to 5; the first three are relevant."""
     found = shifts(rng, ROWS, 60, 3, 0.8)
     return as_table(np.clip(np.round(3 + found.X), 1, 5), found.y, range(3))
 
 
 def copied_columns(rng: Rng) -> Table:
-    """Return noise, ten columns of which have four noisy copies."""
+    """Return noise; ten columns have four noisy copies each."""
     X = rng.normal(size=(ROWS, 60))
     copies = np.tile(X[:, :10], 4) + 0.2 * rng.normal(size=(ROWS, 40))
     return as_table(np.hstack([X, copies]), two_classes(rng))
 
 
 def bootstrap(rng: Rng) -> Table:
-    """Return a bootstrap sample of the rows of noise."""
+    """Return a bootstrap sample of the rows of a table of noise."""
     found, rows = noise(rng, ROWS, 60), rng.integers(0, ROWS, ROWS)
     return as_table(found.X[rows], found.y[rows])
 
 
 def missing(rng: Rng, by_class: bool) -> Table:
-    """Return normal columns, three of them relevant, in which values are missing: 25 %, or 40 and 10 % by class."""
+    """Return normal columns with missing values; three columns are relevant.
+
+    25 % of the values are missing, or, with `by_class`, 10 % in the first class and 40 % in the second.
+    """
     found = shifts(rng, ROWS, 60, 3, 0.6)
     share = np.where(found.y[:, None] == 1, 0.4, 0.1) if by_class else 0.25
     found.X[rng.random(found.X.shape) < share] = np.nan
@@ -216,7 +219,7 @@ def missing(rng: Rng, by_class: bool) -> Table:
 
 
 def mixed(rng: Rng) -> Table:
-    """Return columns of five kinds, and three strong ones."""
+    """Return columns of five kinds; the first three are normal columns with large shifts."""
     y = two_classes(rng)
     kinds = [
         rng.normal(size=(ROWS, 20)) + 1.5 * y[:, None] * (np.arange(20) < 3),
@@ -229,13 +232,13 @@ def mixed(rng: Rng) -> Table:
 
 
 def numeric_linear(rng: Rng, rows: int, columns: int, n: int, slope: float, df: float = 2.0) -> Table:
-    """Return a linear target with Student's t as its errors."""
+    """Return a numeric target that is linear in the first columns, with errors from Student's t distribution."""
     X = rng.normal(size=(rows, columns))
     return as_table(X, slope * X[:, :n].sum(axis=1) + rng.standard_t(df, size=rows), range(n), is_numeric=True)
 
 
 def numeric_product(rng: Rng) -> Table:
-    """Return a numeric target, the product of two columns with a little error."""
+    """Return a numeric target: the product of two columns plus a small error."""
     X = rng.normal(size=(ROWS, 30))
     return as_table(X, X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=ROWS), range(2), is_numeric=True)
 
@@ -296,7 +299,7 @@ CALIBRATION: dict[str, Maker] = {
     "numeric: lognormal target, noise": numeric_noise,
 }
 
-MORE_SEEDS = {  # 20 tables have too few irrelevant columns, or were above a limit by a difference that may be chance
+MORE_SEEDS = {  # with 20 seeds, there were too few irrelevant columns, or a limit was exceeded, perhaps by chance
     **dict.fromkeys(("9 binary, one strong", "12 binary, one strong", "numeric: 9 binary, one strong"), 100),
     **dict.fromkeys(("4 normal, one strong", "12 normal, one strong", "noise and copies of columns"), 100),
     "2 normal, one strong": 1000,
@@ -306,14 +309,14 @@ MORE_SEEDS = {  # 20 tables have too few irrelevant columns, or were above a lim
 
 
 def marks(rng: Rng) -> Table:
-    """Return marks on 10 % of the rows; ten of a hundred are on 16 % of the second class."""
+    """Return 100 columns of 0 and 1 with 10 % ones; in the second class, the first ten have 16 %."""
     y = two_classes(rng)
     rate = np.where((y[:, None] == 1) & (np.arange(100) < 10), 0.16, 0.1)
     return as_table((rng.random((ROWS, 100)) < rate).astype(float), y, range(10))
 
 
 def skewed(rng: Rng) -> Table:
-    """Return lognormal columns, the logarithms of which are shifted."""
+    """Return lognormal columns; the logarithms of the first ten are shifted in the second class."""
     found = shifts(rng, ROWS, 60, 10, 0.3)
     return as_table(np.exp(0.7 * found.X), found.y, range(10))
 
@@ -350,34 +353,37 @@ INTERACTIONS: dict[str, Maker] = {
 
 
 def two_products(rng: Rng) -> Table:
-    """Return the sign of the sum of two products."""
+    """Return normal columns; the class is the sign of the sum of two products of columns, with some wrong labels."""
     X = rng.normal(size=(ROWS, 200))
     y = (X[:, 0] * X[:, 1] + X[:, 2] * X[:, 3] > 0).astype(int)
     return as_table(X, mislabelled(rng, y, WRONG), range(4))
 
 
 def checkerboard(rng: Rng) -> Table:
-    """Return uniform columns and the colour of the field of a checkerboard of 3 x 3."""
+    """Return uniform columns; the class is the colour of a 3 x 3 checkerboard at the point given by the first two."""
     X = rng.random((ROWS, 600))
     y = np.floor(3 * X[:, :2]).sum(axis=1).astype(int) % 2
     return as_table(X, mislabelled(rng, y, WRONG), range(2))
 
 
 def weak_shifts(rng: Rng) -> Table:
-    """Return ten shifts of 0.35 and wrong labels."""
+    """Return 200 normal columns with ten shifts of 0.35, and classes with some wrong labels."""
     found = shifts(rng, ROWS, 200, 10, 0.35)
     return as_table(found.X, mislabelled(rng, found.y, WRONG), range(10))
 
 
 def shifts_and_product(rng: Rng, columns: int) -> Table:
-    """Return five columns with shifts of 0.4, and two whose product has the sign of the class."""
+    """Return five columns with shifts of 0.4, two columns whose product has the sign of the class, and noise.
+
+    Some labels are wrong.
+    """
     found = shifts(rng, ROWS, columns, 5, 0.4)
     found.X[:, 6] = np.abs(found.X[:, 6]) * np.sign(found.X[:, 5]) * (2 * found.y - 1)
     return as_table(found.X, mislabelled(rng, found.y, WRONG), range(7))
 
 
-WRONG = 0.05  # the share of wrong labels
-ASKED: dict[str, tuple[Maker, float]] = {  # with the share of relevant columns among as many selected to reach
+WRONG = 0.05  # the expected share of wrong labels
+ASKED: dict[str, tuple[Maker, float]] = {  # makers, and targets for the share of relevant columns among the selected
     "product of two among 1,000": (lambda rng: product(rng, 1000, wrong=WRONG), 0.97),
     "two products among 200": (two_products, 0.97),
     "checkerboard of 3 x 3 among 600": (checkerboard, 0.72),
@@ -392,14 +398,14 @@ ASKED: dict[str, tuple[Maker, float]] = {  # with the share of relevant columns 
 
 
 def linear(rng: Rng, error: float) -> Table:
-    """Return whether the sum of eight columns and a normal error is positive."""
+    """Return normal columns; the class is whether the sum of the first eight and a normal error is positive."""
     X = rng.normal(size=(500, 100))
     y = X[:, :8].sum(axis=1) + error * rng.normal(size=500) > 0
     return as_table(X, y.astype(int), range(8))
 
 
 def logistic(rng: Rng) -> Table:
-    """Return a logistic model with five coefficients of 1 and 95 of 0."""
+    """Return normal columns; the class follows a logistic model with five coefficients of 1 and 95 of 0."""
     X = rng.normal(size=(500, 100))
     y = rng.random(500) < 1 / (1 + np.exp(-X[:, :5].sum(axis=1)))
     return as_table(X, y.astype(int), range(5))

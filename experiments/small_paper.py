@@ -1,8 +1,8 @@
 """Tables 4 to 8 of the paper (arXiv 1804.05774), as printed.
 
-For each method and number of features asked for: relevant, redundant and irrelevant ones among them, the success, and
-the accuracies of naive Bayes, decision tree and logistic regression. None: the paper has a dash. "*": after
-discretisation.
+The key of each row is the method and the number of selected features; a star means that the columns were discretised.
+The values are the numbers of relevant, redundant and irrelevant features among the selected ones, the success score,
+and the accuracies of naive Bayes, a decision tree and logistic regression. None means that the paper has a dash.
 """
 
 from __future__ import annotations

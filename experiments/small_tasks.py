@@ -1,4 +1,4 @@
-"""The small problems of experiments/small.py: their rows, the folds, and what there is to find in them."""
+"""The small problems of experiments/small.py: their data, the folds, and scores for the selected features."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from problems import Problem, corral100, led, madelon, parity3plus3, sd, xor100
 from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 
 SEED, FOLDS, REPEATS, BINS = 0, 10, 3, 5
-SLOW = {"Madelon": 1}  # repetitions, where three would take long and 2,000 rows need none
-APART = 0.3  # a singular value of standardised columns, per √rows, that counts as a direction of its own
+SLOW = {"Madelon": 1}  # repetitions of the folds; with 2,000 rows, three would take long, and one is precise enough
+APART = 0.3  # smallest singular value of standardised columns, divided by √rows, that counts as a direction
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class Task:
-    """A problem, its published file, and how many features are asked for."""
+    """A problem, its published file, and the numbers of features to select."""
 
     file: str
     make: Callable[[], Problem]
     sizes: tuple[int, int]
-    truth: tuple[tuple[int, ...], ...] | None = None  # of the published file, where it is not that of the problem
+    truth: tuple[tuple[int, ...], ...] | None = None  # relevant groups in the file, if they differ from `make`
 
 
 TASKS = {
@@ -48,7 +48,7 @@ TASKS = {
 
 @cache
 def problem(name: str) -> Problem:
-    """The published rows where there are any, with the truth of the problem made anew."""
+    """Return the problem with its published rows, or as generated if BELIEF_DATA is not set."""
     known, home = TASKS[name].make(), data_home()
     if home is None:
         return known
@@ -60,7 +60,10 @@ def problem(name: str) -> Problem:
 
 @cache
 def informative(name: str) -> frozenset[int]:
-    """The columns of Madelon that the others explain; where they are in the published file is not said with it."""
+    """Return the informative columns of Madelon, whose positions in the published file are not documented.
+
+    They are the columns that the other columns predict with an R² above 0.9.
+    """
     X = problem(name).X
     inverse = np.linalg.inv(np.corrcoef(X, rowvar=False) + 1e-9 * np.eye(X.shape[1]))
     return frozenset(np.flatnonzero(1 - 1 / np.diag(inverse) > 0.9).tolist())
@@ -68,9 +71,10 @@ def informative(name: str) -> frozenset[int]:
 
 @cache
 def split(name: str, starred: bool, fold: int) -> tuple[Array, Array, Array, Array, bool]:
-    """The rows to learn from, their classes, the rows to judge by, theirs, and whether the columns are nominal.
+    """Return training rows, their classes, test rows, their classes, and True if the columns are nominal.
 
-    The fold -1 is no fold: all rows for both. Starred problems are cut into bins, by the rows to learn from.
+    With fold -1, both parts have all rows. `starred` divides the columns into bins, whose edges are quantiles of the
+    training rows.
     """
     p = problem(name)
     learn, judge = folds(name)[fold] if fold >= 0 else (np.arange(len(p.y)),) * 2
@@ -83,20 +87,25 @@ def split(name: str, starred: bool, fold: int) -> tuple[Array, Array, Array, Arr
 
 @cache
 def folds(name: str) -> list[tuple[Array, Array]]:
-    """Ten folds, with the classes in their shares where some class has ten rows, several times over."""
+    """Return the training and test rows of repeated cross-validation with ten folds.
+
+    The folds are stratified if at least one class has ten rows.
+    """
     p = problem(name)
     kind = RepeatedStratifiedKFold if np.unique(p.y, return_counts=True)[1].max() >= FOLDS else RepeatedKFold
     cut = kind(n_splits=FOLDS, n_repeats=SLOW.get(name, REPEATS), random_state=SEED)
     return list(cut.split(p.X, p.y))
 
 
-# --- what was found ---
+# --- scores of a selection ---
 
 
 def counts(name: str, selected: Array) -> list[int]:
-    """Relevant, redundant and irrelevant features: the first of a group is relevant, the others of it redundant.
+    """Return the numbers of relevant, redundant and irrelevant features among the selected ones.
 
-    The twenty informative columns of Madelon lie near five directions: relevant is how many of these are selected.
+    One feature of each group counts as relevant, and further features of the same group as redundant. The twenty
+    informative columns of Madelon lie near five directions. For Madelon, the number of relevant features is the number
+    of directions that the selected informative columns span.
     """
     p = problem(name)
     if name == "Madelon":
@@ -110,15 +119,17 @@ def counts(name: str, selected: Array) -> list[int]:
 
 
 def directions(X: Array) -> int:
-    """How many directions some columns really have."""
+    """Return the number of directions that these columns span, without directions of little variance."""
     Z = (X - X.mean(axis=0)) / X.std(axis=0) / np.sqrt(len(X))
     return int((np.linalg.svd(Z, compute_uv=False) > APART).sum()) if X.shape[1] else 0
 
 
 def success(name: str, found: list[int]) -> float:
-    """The score of Bolón-Canedo et al.: the share of the relevant found, less α times that of all others.
+    """Return the success score of Bolón-Canedo et al. for the counts of relevant, redundant and irrelevant features.
 
-    α = min(1/2, relevant/others). The paper prints it for redundant features only, but its figures come out this way.
+    The score is the share of the relevant features that are selected, minus α times the share of the other features
+    that are selected, with α = min(1/2, relevant/others). In the paper's formula, the second share has only the
+    redundant features, but the paper's figures agree with the formula used here.
     """
     p = problem(name)
     relevant = len(p.relevant)

@@ -1,10 +1,11 @@
-"""What each step from the paper's settings to the defaults is worth, the steps one after the other.
+"""Measure the gain of each step from the paper's settings to the defaults; each step keeps the changes before it.
 
     BELIEF_DATA=folder python experiments/steps.py
 
-On public data: macro F1 of a linear SVM and of 5-NN on 10 and 50 features, selected inside each fold. On fifteen made
-tables with a rare class: the share of the relevant features that is found. Every answer is kept in steps.jsonl as it
-comes, so a run that was stopped goes on where it was. Writes the tables into docs/reproduction.md.
+On public data, the score is the macro F1 of a linear SVM and of 5-NN with 10 and 50 features, which are selected inside
+each fold. On 15 synthetic tables, most of them with a rare class, the score is the share of the relevant features that
+are selected. Each result is saved in steps.jsonl as soon as it is computed, so an interrupted run continues where it
+stopped. The script writes the tables into docs/reproduction.md.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import belief
 ANSWERS = Path(__file__).with_suffix(".jsonl")
 PAGE = HOME / "docs" / "reproduction.md"
 SEED, SIZES, LEARN, MADE_SEEDS = 0, (10, 50), 2000, (0,)
-STEPS: dict[str, dict[str, Any]] = {  # each adds to those before it
+STEPS: dict[str, dict[str, Any]] = {  # each step keeps the changes of the steps before it
     "the paper's settings": {},
     "20 neighbours where classes are large enough": {"n_neighbors": "auto"},
     "two-valued columns in units of their range": {"scale": "auto"},
@@ -45,7 +46,7 @@ LAST = list(STEPS)[-1]
 
 
 def bundled(name: str) -> Data:
-    """One of scikit-learn's."""
+    """Load a data set of scikit-learn; all its features are numeric."""
     import sklearn.datasets
 
     X, y = getattr(sklearn.datasets, f"load_{name}")(return_X_y=True)
@@ -53,13 +54,13 @@ def bundled(name: str) -> Data:
 
 
 def as_numbers(name: str) -> Data:
-    """A public set whose marks come as numbers, as its file has them; sparse ones made dense."""
+    """Load a public data set as a dense table in which all features are numeric, including binary indicators."""
     given = public_data.load(name)
     X = given.X if isinstance(given.X, np.ndarray) else np.vstack([block.toarray() for block in given.X])
     return Data(X, np.unique(given.y, return_inverse=True)[1], np.zeros(X.shape[1], bool))
 
 
-DATA: dict[str, tuple[Callable[[], Data], int]] = {  # and the folds
+DATA: dict[str, tuple[Callable[[], Data], int]] = {  # the data set, and the number of folds
     "wine": (partial(bundled, "wine"), 5),
     "breast cancer": (partial(bundled, "breast_cancer"), 5),
     **{name: (partial(published, name, SEED), 5) for name in ("lung", "colon", "lymphoma", "SD1", "SD2", "SD3")},
@@ -71,17 +72,17 @@ DATA: dict[str, tuple[Callable[[], Data], int]] = {  # and the folds
 }
 
 
-# --- one answer ------------------------------------------------------------------------------------------------------
+# --- one result ------------------------------------------------------------------------------------------------------
 
 
 def selected(data: Data, n: int, step: str, seed: int) -> Array:
-    """What is selected after a step."""
+    """Return the features that BELIEF selects with the settings after a step."""
     settings = settings_of(data, step)
     return belief.select(data.X, data.y, n, discrete_features=data.discrete, random_state=seed, **settings).selected
 
 
 def settings_of(data: Data, step: str) -> dict[str, Any]:
-    """The paper's settings, and those of all steps so far."""
+    """Return the paper's settings with the changes of all steps up to this one."""
     settings = paper(data.X, data.discrete)
     for name, added in STEPS.items():
         settings |= added
@@ -91,7 +92,7 @@ def settings_of(data: Data, step: str) -> dict[str, Any]:
 
 
 class Judge:
-    """Macro F1 of both classifiers on the folds of a data set; the same features are judged once."""
+    """Cross-validation of both classifiers on a data set, with a cache for features that were already scored."""
 
     def __init__(self, data: Data, folds: int) -> None:
         from sklearn.model_selection import StratifiedKFold
@@ -101,7 +102,7 @@ class Judge:
         self._known: dict[tuple[int, ...], list[float]] = {}
 
     def marks(self, select: Callable[[Data], Array]) -> list[float]:
-        """The mean over the folds."""
+        """Return the macro F1 of each classifier, as the mean over the folds; `select` gets the training rows."""
         every = []
         for fold, (learn, _) in enumerate(self.folds):
             chosen = np.sort(select(self.data._replace(X=self.data.X[learn], y=self.data.y[learn])))
@@ -117,29 +118,33 @@ class Judge:
         from sklearn.svm import LinearSVC
 
         (learn, judge), data = self.folds[fold], self.data
-        few, encoder = learn[:LEARN], encoder_of(data.discrete[chosen])  # the rows of a file are in no order
+        # The files are not sorted, so the first rows are a fair sample.
+        few, encoder = learn[:LEARN], encoder_of(data.discrete[chosen])
         X, Z = encoder.fit_transform(data.X[few][:, chosen]), encoder.transform(data.X[judge][:, chosen])
         models = (LinearSVC(random_state=SEED), KNeighborsClassifier(5))
         return [f1_score(data.y[judge], m.fit(X, data.y[few]).predict(Z), average="macro") for m in models]
 
 
 def relevant_found(kind: str, rare: float, seed: int, step: str) -> float:
-    """The share of the relevant features of a made table, among as many as there are."""
+    """Return the share of relevant features that are selected from a synthetic table.
+
+    The number of selected features is the number of relevant ones.
+    """
     made = imbalanced(kind, rare, seed)
     chosen = selected(Data(made.X, made.y, made.discrete), len(made.relevant), step, seed)
     return float(np.isin(chosen, made.relevant).mean())
 
 
-# --- all answers -----------------------------------------------------------------------------------------------------
+# --- all results -----------------------------------------------------------------------------------------------------
 
 
 def sizes_of(n_columns: int) -> list[int]:
-    """How many features are asked for: fewer than there are."""
+    """Return the numbers of features to select, which must be smaller than the number of columns."""
     return [n for n in SIZES if n < n_columns]
 
 
 def compute(answers: Answers) -> None:
-    """All answers; only those that are missing are computed."""
+    """Compute the missing results."""
     for kind, rare, seed, step in made_cells():
         answers.get(f"{kind} | {rare} | seed={seed} | {step}", partial(relevant_found, kind, rare, seed, step))
     for name, (make, folds) in DATA.items():
@@ -152,24 +157,24 @@ def compute(answers: Answers) -> None:
 
 
 def made_cells() -> list[tuple[str, float, int, str]]:
-    """Every made table and step."""
+    """Return all combinations of a synthetic table (kind, share of the rare class, seed) and a step."""
     return [(kind, rare, x, step) for kind in IMBALANCED for rare in RARE for x in MADE_SEEDS for step in STEPS]
 
 
 def configuration() -> dict[str, Any]:
-    """What the answers depend on, beside the code."""
+    """Return the constants on which the results depend; if they change, all results are computed again."""
     return {"seed": SEED, "learn": LEARN, "steps": STEPS, "folds": {name: folds for name, (_, folds) in DATA.items()}}
 
 
 def main(words: list[str]) -> None:
-    """Compute what is missing, and write the page."""
+    """Compute the missing results, and write the tables into the page."""
     import steps_page
 
     if words:
         raise SystemExit(__doc__)
     if data_home() is None:
         raise SystemExit("Set BELIEF_DATA to the folder with the public data sets.")
-    warnings.simplefilter("ignore")  # few steps of the SVM, rare classes, fewer rows than neighbours
+    warnings.simplefilter("ignore")  # about SVMs that do not converge, and classes with few rows
     answers = Answers(ANSWERS, configuration())
     compute(answers)
     steps_page.write(answers)

@@ -1,10 +1,11 @@
-"""Study designs on tables whose truth is known: calibration, confounded batches, markers, and the cost of stability.
+"""Test study designs on synthetic tables: calibration, confounded batches, weights, markers, and cost of stability.
 
     python experiments/studies.py
     python experiments/studies.py --only calibration batches --seeds 4
 
-`--only` computes some parts, `--seeds` limits the number of seeds of each. Every answer is kept in studies.jsonl as
-soon as it is computed, so a run that was stopped continues where it was. docs/experiments/studies.md has the tables.
+`--only` computes only some parts, and `--seeds` limits the number of seeds per part. Each result is saved in
+studies.jsonl as soon as it is computed, so an interrupted run continues where it stopped. The script prints the tables
+and writes them into docs/experiments/studies.md.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ import belief
 
 ANSWERS = Path(__file__).with_suffix(".jsonl")
 PAGE = HOME / "docs" / "experiments" / "studies.md"
-SEEDS = {  # nothing was tried on these
+SEEDS = {  # no setting was chosen with these seeds
     "calibration": range(6000, 6020), "batches": range(6000, 6010), "interactions": range(6000, 6010),
     "markers": range(6013, 6023), "stability": range(6000, 6001),
 }  # fmt: skip
-WITHOUT = 5  # seeds on which the design is left out, too
+WITHOUT = 5  # number of seeds for which the calibration is repeated without the design
 TYPES, SHARES = ("T", "B", "NK", "mast", "pDC", "ILC"), (0.4, 0.3, 0.24, 0.03, 0.02, 0.01)
 N_MARKERS = 10
 LARGE, REPEATS, HALVES = (200_000, 500), 8, 50
@@ -43,19 +44,22 @@ Rows = tuple[Array, Array, dict[str, Array]]  # the table, the target, and the d
 
 
 def grouped(rng: np.random.Generator, group: Array, spread: float = 0.5) -> Rows:
-    """Return rows that resemble the others of their group and share its class."""
+    """Return noise in groups: the rows of a group are similar to each other and have the same class."""
     n = int(group.max()) + 1
     X = rng.normal(size=(n, 60))[group] + spread * rng.normal(size=(len(group), 60))
     return X, rng.integers(0, 2, n)[group], {"groups": group}
 
 
 def five_per_group(rng: np.random.Generator) -> Rows:
-    """Return 120 groups of five rows."""
+    """Return noise in 120 groups of five rows."""
     return grouped(rng, np.repeat(np.arange(120), 5))
 
 
 def time_series(rng: np.random.Generator) -> Rows:
-    """Return 1,000 rows in which columns and class have an autocorrelation of 0.9, in blocks of 50 rows."""
+    """Return 1,000 rows of noise, in blocks of 50 rows, in which all columns have an autocorrelation of 0.9.
+
+    The class is the sign of another series with the same autocorrelation.
+    """
     steps = rng.normal(size=(1100, 61))
     for i in range(1, len(steps)):
         steps[i] = 0.9 * steps[i - 1] + np.sqrt(1.0 - 0.9**2) * steps[i]
@@ -63,25 +67,25 @@ def time_series(rng: np.random.Generator) -> Rows:
 
 
 def shifted_batches(rng: np.random.Generator) -> Rows:
-    """Return two batches that differ in all columns, with 70 and 30 % of the rows in one class."""
+    """Return two batches with different means in all columns; one class has 30 % and 70 % of their rows."""
     batch = rng.integers(0, 2, 800)
     y = (rng.random(800) < np.where(batch, 0.7, 0.3)).astype(int)
     return rng.normal(size=(800, 60)) + 0.8 * batch[:, None], y, {"adjust_for": batch}
 
 
 def random_weights(rng: np.random.Generator) -> Rows:
-    """Return rows with weights from 0.1 to 2."""
+    """Return noise with random row weights from 0.1 to 2."""
     return rng.normal(size=(800, 60)), rng.integers(0, 2, 800), {"sample_weight": rng.uniform(0.1, 2.0, 800)}
 
 
 def weights_by_class(rng: np.random.Generator) -> Rows:
-    """Return rows of a rare class with lognormal weights, and of a frequent class with weights of 1."""
+    """Return noise in which the rows of a rare class have lognormal weights, and all other rows the weight 1."""
     y = (rng.random(800) < 0.2).astype(int)
     return rng.normal(size=(800, 60)), y, {"sample_weight": np.where(y == 1, rng.lognormal(0.0, 1.2, 800), 1.0)}
 
 
 def weighted_groups(rng: np.random.Generator) -> Rows:
-    """Return groups of five rows, each group with a weight."""
+    """Return noise in groups of five rows; all rows of a group have the same random weight."""
     X, y, design = five_per_group(rng)
     return X, y, {**design, "sample_weight": rng.uniform(0.1, 2.0, 120)[design["groups"]]}
 
@@ -107,12 +111,12 @@ def select(X: Array, y: Array, n: int, **settings: Any) -> belief.Result:
 
 
 def share_below(p: Array) -> list[int]:
-    """Return how many p-values there are, and how many are below 0.05."""
+    """Return the number of p-values that are not NaN, and the number of p-values below 0.05."""
     return [int((~np.isnan(p)).sum()), int((p < 0.05).sum())]
 
 
 def calibration(name: str, seed: int) -> dict[str, Any]:
-    """Return how many p-values of noise are below 0.05, with the design and without."""
+    """Return how many p-values of noise columns are below 0.05 with the design and, for some seeds, without it."""
     X, y, design = CALIBRATION[name](np.random.default_rng(seed))
     result = select(X, y, 3, **design)
     tests = {x: share_below(getattr(result, x)) for x in ("p_value", "p_univariate", "p_neighbours")}
@@ -121,11 +125,15 @@ def calibration(name: str, seed: int) -> dict[str, Any]:
     return tests
 
 
-# --- what is found ---------------------------------------------------------------------------------------------------
+# --- relevant columns found, and cost --------------------------------------------------------------------------------
 
 
 def batches(seed: int) -> dict[str, Any]:
-    """Return the share of shifted columns with p < 0.05, and how many of five relevant columns are selected."""
+    """Return the share of shifted columns with p < 0.05, and how many of five relevant columns are selected.
+
+    100 of 150 columns are shifted between two batches, and the batch is confounded with the class. The answer has the
+    result without and with adjustment for the batch.
+    """
     rng = np.random.default_rng(seed)
     batch = rng.integers(0, 2, 1000)
     y = (rng.random(1000) < np.where(batch, 0.7, 0.3)).astype(int)
@@ -140,9 +148,9 @@ def batches(seed: int) -> dict[str, Any]:
 
 
 def interactions(seed: int) -> list[int]:
-    """Return how many of two interacting columns are selected and significant under weights, and without them.
+    """Return how many of two interacting columns are selected and significant, with and without row weights.
 
-    The rows of little weight have the opposite interaction.
+    In rows with small weights, the interaction is the opposite.
     """
     rng = np.random.default_rng(seed)
     X, is_light = rng.normal(size=(800, 60)), rng.random(800) < 0.5
@@ -153,7 +161,7 @@ def interactions(seed: int) -> list[int]:
 
 
 def markers(seed: int) -> dict[str, list[int]]:
-    """Return how many of the ten markers of each cell type are found, by three ways of selecting ten per type."""
+    """Return how many of the ten markers of each cell type are found, for three ways to select features."""
     rng = np.random.default_rng(seed)
     types = rng.choice(len(TYPES), 4000, p=SHARES)
     rate = rng.gamma(0.3, 1.0, 1000) * np.ones((4000, 1))
@@ -176,14 +184,14 @@ def _markers_of(t: int) -> Array:
 
 
 def stability(_: int, shape: tuple[int, int] = LARGE) -> dict[str, list[float]]:
-    """Return the least CPU seconds of a fit without and with half-samples, with and without tests."""
+    """Return the minimum CPU seconds of a fit without and with half-samples, with and without significance tests."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal(shape, np.float32)
     y = (X[:, :5].sum(axis=1) + rng.standard_normal(shape[0]) > 0).astype(int)
     answer = {}
     for name, tests in (("with tests", "permutation"), ("without tests", None)):
         seconds: list[list[float]] = [[], []]
-        for _ in range(REPEATS):  # alternately, because the load of a machine changes
+        for _ in range(REPEATS):  # alternate between both, because the load of the machine changes
             for n, kept in zip((0, HALVES), seconds, strict=True):
                 start = time.process_time()
                 select(X, y, 10, significance=tests, stability=n)
@@ -192,7 +200,7 @@ def stability(_: int, shape: tuple[int, int] = LARGE) -> dict[str, list[float]]:
     return answer
 
 
-# --- all answers -----------------------------------------------------------------------------------------------------
+# --- all results -----------------------------------------------------------------------------------------------------
 
 PARTS: dict[str, Callable[[int], Any]] = {
     "batches": batches, "interactions": interactions, "markers": markers, "stability": stability,
@@ -200,14 +208,14 @@ PARTS: dict[str, Callable[[int], Any]] = {
 
 
 def cells(part: str) -> dict[str, Callable[[int], Any]]:
-    """Return the name of each answer of a part, and how to compute it from a seed."""
+    """Return the functions that compute the results of a part from a seed, by the start of each result's key."""
     if part == "calibration":
         return {f"{part} | {name}": partial(calibration, name) for name in CALIBRATION}
     return {part: PARTS[part]}
 
 
 def compute(answers: Answers, parts: tuple[str, ...], n_seeds: int) -> None:
-    """Compute the missing answers of some parts, seed by seed."""
+    """Compute the missing results of some parts for the first `n_seeds` seeds."""
     for part in parts:
         for seed in SEEDS[part][:n_seeds]:
             for name, what in cells(part).items():
@@ -215,13 +223,13 @@ def compute(answers: Answers, parts: tuple[str, ...], n_seeds: int) -> None:
 
 
 def found(answers: Answers, name: str) -> list[Any]:
-    """Return the answers of all seeds that are known."""
+    """Return the results that are known, in the order of their seeds."""
     keys = (f"{name} | seed={seed}" for seed in SEEDS[name.split(" | ")[0]])
     return [answers.answers[key] for key in keys if key in answers.answers]
 
 
 def table_of_calibration(answers: Answers) -> str:
-    """Return the shares of p-values of noise below 0.05."""
+    """Return the table of the shares of p-values of noise that are below 0.05."""
     lines = []
     for name in CALIBRATION:
         every = found(answers, f"calibration | {name}")
@@ -233,7 +241,7 @@ def table_of_calibration(answers: Answers) -> str:
 
 
 def table_of_batches(answers: Answers) -> str:
-    """Return what is found with and without the adjustment."""
+    """Return the table of the columns found with and without adjustment for the batch."""
     every = found(answers, "batches")
     lines = []
     for name, said in (("without", "no adjustment"), ("adjusted", "`adjust_for`")):
@@ -243,7 +251,7 @@ def table_of_batches(answers: Answers) -> str:
 
 
 def table_of_interactions(answers: Answers) -> str:
-    """Return how many columns that interact are found."""
+    """Return the table of the interacting columns found, with and without weights."""
     weighted, plain = np.mean(found(answers, "interactions"), axis=0)
     n = str(len(found(answers, "interactions")))
     head = ["", "seeds", "selected and significant"]
@@ -251,14 +259,14 @@ def table_of_interactions(answers: Answers) -> str:
 
 
 def table_of_markers(answers: Answers) -> str:
-    """Return how many markers of each type are found; the fewest of all seeds."""
+    """Return the table of the markers found for each cell type: the smallest number of all seeds."""
     every = found(answers, "markers")
     head = ["", "seeds", *(f"{name}, {100 * share:.0f} %" for name, share in zip(TYPES, SHARES, strict=True))]
     return table(head, [[way, str(len(every)), *map(str, np.min([x[way] for x in every], axis=0))] for way in every[0]])
 
 
 def table_of_stability(answers: Answers) -> str:
-    """Return the CPU seconds of half-samples."""
+    """Return the table of the CPU time of a fit without and with half-samples."""
     lines = []
     for name, (plain, with_halves) in found(answers, "stability")[0].items():
         lines.append([name, f"{plain:.2f}", f"{with_halves:.2f}", f"{100 * (with_halves / plain - 1):.0f} %"])
@@ -269,30 +277,30 @@ TABLES = {
     "calibration": table_of_calibration, "batches": table_of_batches, "interactions": table_of_interactions,
     "markers": table_of_markers, "stability": table_of_stability,
 }  # fmt: skip
-FILES = ("calibration", "markers")  # tables that the page only links to
+FILES = ("calibration", "markers")  # parts whose tables are only linked from the page
 
 
 def tables(answers: Answers) -> dict[str, str]:
-    """Return the tables by their marks; parts without answers have none."""
+    """Return the table of each part that has results; for some parts, a link to the table."""
     known = {part: any(key.startswith(part) for key in answers.answers) for part in TABLES}
     made = {part: make(answers) for part, make in TABLES.items() if known[part]}
     return {part: f"All figures: {as_data(part, text)}." if part in FILES else text for part, text in made.items()}
 
 
 def configuration() -> dict[str, Any]:
-    """Return what the answers depend on, except the code."""
+    """Return the configuration that is saved with the results; if it changes, all results are computed again."""
     return {"first seed": 6000}
 
 
 def main() -> None:
-    """Compute what is missing, print the tables and write the page."""
+    """Compute the missing results, print the tables, and write them into the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=SEEDS, default=tuple(SEEDS), metavar="PART")
-    parser.add_argument("--seeds", type=int, default=20, help="at most so many seeds of each part")
+    parser.add_argument("--seeds", type=int, default=20, help="maximum number of seeds per part")
     options = parser.parse_args()
     answers = Answers(ANSWERS, configuration())
     with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # noise, as intended
+        warnings.simplefilter("ignore")  # about tables of noise, which are intended here
         compute(answers, options.only, options.seeds)
     for part, text in tables(answers).items():
         print(text, end="\n\n")

@@ -1,8 +1,8 @@
-"""What can be known of a release before it is made: versions agree, and wheel and sdist hold what they must.
+"""Check a release before it is published: its version numbers, and the files in its wheel and sdist.
 
     python release/check.py dist [--tag v0.2.0]
 
-`make release-check` builds them first, and then runs the tests of the sdist in a folder of their own.
+`make release-check` builds the wheel and the sdist, runs this program, and then runs the tests of the unpacked sdist.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from pathlib import Path, PurePosixPath
 
 HOME = Path(__file__).parents[1]
 MAX_WHEEL_BYTES = 1_000_000
-NOT_SHIPPED = (".ci/", ".github/")  # for the machines that test, and of no use to users
+NOT_SHIPPED = (".ci/", ".github/")  # for continuous integration; users do not need them
 
 
 def version() -> str:
-    """The version of the package, from the one place that has it."""
+    """Return the version of the package. It is read from src/belief/__init__.py."""
     return re.findall(r'^__version__ = "([^"]+)"', (HOME / "src/belief/__init__.py").read_text(), re.M)[0]
 
 
 def project() -> dict[str, object]:
-    """The table [project] of pyproject.toml."""
+    """Return the table [project] of pyproject.toml."""
     return tomllib.loads((HOME / "pyproject.toml").read_text())["project"]
 
 
 def tracked() -> set[str]:
-    """The files that belong to the project; all that are there, where there is no git."""
+    """Return the files that git tracks. Without a git repository, return all files except those in __pycache__."""
     if not (HOME / ".git").exists():
         return {p.relative_to(HOME).as_posix() for p in HOME.rglob("*") if p.is_file() and "__pycache__" not in p.parts}
     listed = subprocess.run(["git", "ls-files"], cwd=HOME, capture_output=True, text=True, check=True).stdout
@@ -40,7 +40,10 @@ def tracked() -> set[str]:
 
 
 def wrong_versions(tag: str = "") -> list[str]:
-    """Where another version stands than the package's."""
+    """Return a message for each place where the version differs from that of the package.
+
+    With a tag, also check the version in the tag, the section in the changelog, and the URLs of the project.
+    """
     ours, wrong = version(), []
     recipe = (HOME / "recipe/meta.yaml").read_text()
     if f'{{% set version = "{ours}" %}}' not in recipe:
@@ -48,14 +51,14 @@ def wrong_versions(tag: str = "") -> list[str]:
     if tag and tag != f"v{ours}":
         wrong.append(f"the tag is {tag!r}, but the version is {ours!r}: expected 'v{ours}'")
     if tag and f"## [{ours}]" not in (HOME / "CHANGELOG.md").read_text():
-        wrong.append(f"CHANGELOG.md has no section '## [{ours}]': move what is under 'Unreleased'")
+        wrong.append(f"CHANGELOG.md has no section '## [{ours}]'. Move the entries of 'Unreleased' to this section.")
     if tag and not {"Homepage", "Repository"} <= set(project()["urls"]):  # type: ignore[call-overload]
         wrong.append("pyproject.toml: [project.urls] needs Homepage and Repository before a release")
     return wrong
 
 
 def wrong_in_wheel(path: Path) -> list[str]:
-    """Files of the package that a wheel lacks, and others that it should not have."""
+    """Return a message for each file that a wheel lacks or should not have, and one if the wheel is too large."""
     with zipfile.ZipFile(path) as wheel:
         held = {name for name in wheel.namelist() if ".dist-info/" not in name}
         about = {PurePosixPath(name).name for name in wheel.namelist() if ".dist-info/" in name}
@@ -68,7 +71,7 @@ def wrong_in_wheel(path: Path) -> list[str]:
 
 
 def wrong_in_sdist(path: Path) -> list[str]:
-    """Files of the project that an sdist lacks, and others that it should not have."""
+    """Return a message for each file that an sdist lacks or should not have."""
     with tarfile.open(path) as sdist:
         held = {name.partition("/")[2] for name in sdist.getnames()}
     ours = {name for name in tracked() if not name.startswith(NOT_SHIPPED)}
@@ -77,10 +80,10 @@ def wrong_in_sdist(path: Path) -> list[str]:
 
 
 def main() -> int:
-    """Say what is wrong."""
+    """Print all problems; return True if there are any."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("dist", type=Path, help="the folder with one wheel and one sdist")
-    parser.add_argument("--tag", default="", help="of the release")
+    parser.add_argument("dist", type=Path, help="folder with one wheel and one sdist")
+    parser.add_argument("--tag", default="", help="git tag of the release, such as v0.2.0")
     options = parser.parse_args()
     (wheel,), (sdist,) = sorted(options.dist.glob("*.whl")), sorted(options.dist.glob("*.tar.gz"))
     wrong = wrong_versions(options.tag) + wrong_in_wheel(wheel) + wrong_in_sdist(sdist)

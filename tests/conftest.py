@@ -1,4 +1,4 @@
-"""Shared by all tests: real data, the command line, and the engines every method test runs on."""
+"""Fixtures and helpers for all tests: public data sets, the command line, and the engines that run the method."""
 
 import io
 import os
@@ -23,14 +23,14 @@ from belief.engines.stream import StreamEngine
 from belief.method.settings import Settings
 from belief.progress import Reporter
 
-# tests are marked by their file or fixture, so that no file can forget it
+# tests are marked by their file or fixture, so that no mark is forgotten
 FILE_MARKS = {"test_spark_": "spark", "test_experiments": "experiments"}
-LOST = "lost JVM"  # a property of the report of a test: what it printed when it lost the JVM
+LOST = "lost JVM"  # name of a property in test reports: the end of stderr of a test during which Spark's JVM ended
 collect_ignore = ["other_system"] + ([] if find_spec("torch") else ["test_gpu.py"])
 
 
 def pytest_runtest_protocol(item, nextitem):
-    """Run a test; one that lost Spark's JVM, and failed, is run once more with a new one."""
+    """Run a test, and run it again with a new JVM if it failed and Spark's JVM has ended."""
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     reports = runtestprotocol(item, nextitem=nextitem, log=False)
     if any(report.failed for report in reports) and jvm_has_ended():
@@ -45,7 +45,7 @@ def pytest_runtest_protocol(item, nextitem):
 
 
 def pytest_collection_modifyitems(items):
-    """Mark the tests that need Spark, torch or a browser, and those of the experiments but one smoke test of each."""
+    """Mark tests that need Spark, torch or a browser, and tests of experiments except their smoke tests."""
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         marks = {mark for start, mark in FILE_MARKS.items() if item.path.name.startswith(start)}
@@ -62,7 +62,7 @@ def pytest_collection_modifyitems(items):
 
 @cache
 def missing_for(mark):
-    """Return what tests with this mark need and this machine does not have, or an empty string."""
+    """Return why tests with this mark cannot run on this machine, or an empty string if they can."""
     if mark == "linux":
         other = sys.platform != "linux" or "BELIEF_TEST_SYSTEM" in os.environ
         return "these tests need forks, links, pipes, /proc, limits or a shell" if other else ""
@@ -77,7 +77,10 @@ def missing_for(mark):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
-    """Skip here what cannot run, so that pytest reports it in one line."""
+    """Skip a test that cannot run on this machine.
+
+    All such tests are skipped by the same line of code, so that pytest reports them in one line.
+    """
     for mark in ("linux", "gpu", "spark"):
         if item.get_closest_marker(mark) and missing_for(mark):
             pytest.skip(missing_for(mark))
@@ -93,7 +96,7 @@ def pytest_terminal_summary(terminalreporter):
 
 @pytest.fixture(scope="session")
 def data_home():
-    """The folder with the public data sets; tests that need it skip without it, and say so."""
+    """Return the folder with the public data sets; without it, skip the tests that need it."""
     home = Path(os.environ.get("BELIEF_DATA", Path(__file__).parents[2] / "shared" / "data"))
     if not home.is_dir():
         pytest.skip("needs the public data sets: set BELIEF_DATA to their folder")
@@ -141,7 +144,7 @@ def in_columns(X):
 
 
 class Blocks:
-    """A stream of an array in small blocks: what a file larger than memory is to the engine."""
+    """A stream that reads an array in small blocks, as if it were a file larger than memory."""
 
     names = None
 
@@ -158,7 +161,7 @@ class Blocks:
 
 
 def streamed(X, labels, discrete, task="auto", **options):
-    """Return an engine whose memory is too small to keep the rows."""
+    """Return an engine that reads an array as a stream, with too little memory to keep the rows."""
     resources = Resources(working_memory=min(X.nbytes, 2**11), **options)
     return StreamEngine(Blocks(X, labels, discrete, 1 + len(X) // 4), "y", resources, task=task)
 
@@ -190,7 +193,7 @@ ENGINES = {
 
 @pytest.fixture(params=[*ENGINES, "streamed", "streamed to torch"])
 def make_engine(request):
-    """A function that creates each kind of engine from an array, labels and a mask of discrete features."""
+    """Return a function that creates an engine of one kind from an array, labels and a mask of discrete features."""
     if request.param == "streamed":
         return partial(streamed, **AS_LARGE)
     if request.param == "streamed to torch":

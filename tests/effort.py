@@ -1,4 +1,4 @@
-"""How many random cases the tests try: a third by default, all of them with BELIEF_THOROUGH=1 (`make test-all`)."""
+"""The number of random cases in tests: a third by default, all with BELIEF_THOROUGH=1 (`make test-all`)."""
 
 import os
 
@@ -6,11 +6,11 @@ THOROUGH = os.environ.get("BELIEF_THOROUGH") == "1"
 
 
 def examples(n):
-    """Return how many of n random cases to try."""
+    """Return how many of n random cases to run."""
     return n if THOROUGH else max(1, n // 3)
 
 
-# checks of scikit-learn that fail for every selector with weights of rows
+# checks of scikit-learn that fail for every selector that accepts row weights
 NOT_REPETITION = {
     f"check_sample_weight_equivalence_on_{kind}_data": "a weight is not a repetition: copies would be neighbours"
     for kind in ("dense", "sparse")

@@ -1,14 +1,15 @@
 """Fuzzers: damaged files, malformed tables, the same table passed in many ways, and signals at random moments.
 
-Each case is drawn from a seed of its own, which is printed if the case fails:
+Each case has its own seed, which is printed if the case fails:
 
-    python tests/fuzz.py                       # every kind, an hour in all, with new seeds
+    python tests/fuzz.py                       # all kinds, one hour in total, with new seeds
     python tests/fuzz.py files --cases 5000    # one kind
     python tests/fuzz.py files --seed 17 --cases 1
 
-A case fails if it ends in a signal, takes more than a minute, raises anything but one clear sentence, or gives two
-answers. Cases run in child processes, so that one that crashes does not end the others. The minute is processor time,
-so that a busy machine makes no case fail; a case that waits is ended after ten minutes.
+A case fails if a signal ends its process, if it takes more than a minute, if it raises anything other than an error
+with a clear one-line message, or if the same table gives different results. Cases run in child processes, so that a
+crash does not end the other cases. The minute is CPU time, so that a busy machine does not make cases fail; a case that
+hangs is ended after ten minutes.
 """
 
 import argparse
@@ -31,8 +32,8 @@ from pathlib import Path
 
 import numpy as np
 
-SECONDS_PER_CASE, SECONDS_OF_SILENCE = 60, 600  # of processor time, and of waiting
-CLEAR = (ValueError, OSError)  # what bad input may raise; a MemoryError is checked for its size
+SECONDS_PER_CASE, SECONDS_OF_SILENCE = 60, 600  # CPU time of a case, and wall time without output
+CLEAR = (ValueError, OSError)  # errors that bad input may raise; a damaged file may also raise a MemoryError
 
 
 def select(*args, **options):
@@ -42,7 +43,7 @@ def select(*args, **options):
 
 
 def check_is_clear(error, name=None):
-    """Check that a message is one line of words, which names the file."""
+    """Check that an error message is one line without internals, and that it names the file or the argument."""
     text = str(error)
     assert type(error) in {ValueError, FileNotFoundError} or "belief" in type(error).__module__, repr(error)
     assert text, repr(error)
@@ -164,14 +165,14 @@ FORMATS = {
 
 
 def damage(content, rng):
-    """Return bytes with some of them changed, inserted, removed, repeated or moved."""
+    """Return the content with some bytes changed, inserted, removed, repeated or copied to another place."""
     content = bytearray(content)
     for _ in range(int(rng.choice([1, 1, 1, 2, 5]))):
         n = len(content)
         if not n:
             break
         a = int(rng.integers(n))
-        if rng.random() < 0.3:  # formats keep their structure at the ends
+        if rng.random() < 0.3:  # most formats describe their structure at the start or the end of a file
             a = int(min(rng.integers(64), n - 1)) if rng.integers(2) else int(max(0, n - 1 - rng.integers(600)))
         b = min(n, a + int(rng.choice([1, 1, 2, 4, 8, 50, 500])))
         how = int(rng.integers(8))
@@ -196,7 +197,7 @@ def damage(content, rng):
 
 
 def fuzz_file(seed, folder):
-    """Damage a file; it must be read, or raise one sentence that names it."""
+    """Damage a file and read it: this must succeed, or raise a clear error that names the file."""
     rng = np.random.default_rng(seed)
     name = list(FORMATS)[seed % len(FORMATS)]
     write, read = FORMATS[name]
@@ -211,7 +212,7 @@ def fuzz_file(seed, folder):
     except CLEAR as error:
         check_is_clear(error, name)
         return f"{name}: refused"
-    except MemoryError:  # a count that was damaged asks for more than there is
+    except MemoryError:  # a damaged count may require more memory than there is
         return f"{name}: out of memory"
     return f"{name}: read"
 
@@ -220,7 +221,7 @@ def fuzz_file(seed, folder):
 
 
 def malform_sparse(rng):
-    """Return a sparse matrix with a damaged index, and its target."""
+    """Return a sparse matrix with damaged indices or too few values, and its target."""
     from scipy import sparse
 
     X, y, _ = small_table(rng)
@@ -287,7 +288,7 @@ def malform_table(rng):
 
 
 def fuzz_table(seed, folder):
-    """Pass a malformed table; the answer has finite weights, or one sentence says what is wrong."""
+    """Select from a malformed table: the weights must be finite, or the error message clear."""
     rng = np.random.default_rng(seed)
     X, y = malform_sparse(rng) if seed % 2 else malform_table(rng)
     kind = "sparse" if seed % 2 else "table"
@@ -296,18 +297,18 @@ def fuzz_table(seed, folder):
     except CLEAR as error:
         check_is_clear(error)
         return f"{kind}: refused"
-    except TypeError as error:  # scikit-learn's word for objects that are no tables
+    except TypeError as error:  # scikit-learn raises this for objects that are not tables
         check_is_clear(ValueError(str(error)))
         return f"{kind}: refused"
     assert np.isfinite(found.weights).all(), found.weights
     return f"{kind}: selected"
 
 
-# --- one table, many ways in ---
+# --- one table passed in many ways ---
 
 
 def random_table(rng):
-    """Return a table of float32 numbers, with nominal columns and missing values in some."""
+    """Return a table of float32 values, perhaps with missing ones, its target, and the indices of nominal columns."""
     n, F = int(rng.integers(30, 250)), int(rng.integers(2, 12))
     y = rng.integers(0, int(rng.choice([2, 2, 3])), n)
     y[:3] = [0, 1, y.max()]
@@ -327,7 +328,7 @@ def random_table(rng):
 
 
 def many_ways(X, y, discrete, folder, rng):
-    """Yield the ways to pass a table: a name, the arguments, and the options."""
+    """Yield the name, the arguments and the options of each way to pass the table."""
     import pandas as pd
     import polars as pl
     import pyarrow as pa
@@ -370,7 +371,7 @@ def many_ways(X, y, discrete, folder, rng):
 
 
 def fuzz_ways(seed, folder):
-    """Select from one table passed in many ways; all answers are equal."""
+    """Select from one table passed in many ways, and check that all results are equal."""
     rng = np.random.default_rng(seed)
     X, y, discrete = random_table(rng)
     n = int(rng.integers(1, X.shape[1] + 1))
@@ -378,7 +379,7 @@ def fuzz_ways(seed, folder):
     for name, args, options in many_ways(X, y, discrete, folder, rng):
         try:
             found = select(*args, n_features_to_select=n, task="classification", **options)
-        except CLEAR as error:  # every column is constant, say: then for all
+        except CLEAR as error:  # for example, if every column is constant; then all ways must raise
             check_is_clear(error)
             found = None
         if not first:
@@ -397,7 +398,7 @@ def fuzz_ways(seed, folder):
 
 
 def fuzz_signal(seed, folder):
-    """End the command by a signal at a random moment; it leaves whole files or none, and continues afterwards."""
+    """End the command by a signal at a random moment: it must leave complete files or none, and resume afterwards."""
     rng = np.random.default_rng(seed)
     X, y, _ = small_table(rng, 2000)
     np.savetxt(folder / "rows.csv", np.column_stack([X, y]), delimiter=",", header="a,b,c,y", comments="", fmt="%.4f")
@@ -411,7 +412,7 @@ def fuzz_signal(seed, folder):
         process.send_signal(number)
         _, said = process.communicate(timeout=SECONDS_OF_SILENCE)
     code = process.returncode
-    early = code == -number or (code == 1 and "Traceback" in said and "commands.py" not in said)  # while importing
+    early = code == -number or (code == 1 and "Traceback" in said and "commands.py" not in said)  # during imports
     assert code in {0, 128 + number} or (number == signal.SIGKILL and code == -9) or early, (code, said)
     hidden = [p.name for p in folder.iterdir() if p.name.startswith(".")]
     assert not hidden or number == signal.SIGKILL, hidden
@@ -426,14 +427,14 @@ def fuzz_signal(seed, folder):
     return f"{number.name}: {'ended' if code else 'too late'}"
 
 
-# --- running many ---
+# --- running many cases ---
 
 KINDS = {"files": fuzz_file, "tables": fuzz_table, "ways": fuzz_ways, "signals": fuzz_signal}
-SHARES = {"files": 0.45, "tables": 0.15, "ways": 0.3, "signals": 0.1}  # of the time
+SHARES = {"files": 0.45, "tables": 0.15, "ways": 0.3, "signals": 0.1}  # share of the time limit
 
 
 def run_child(kind, first, cases):
-    """Run cases one after the other; print each seed before and the outcome after."""
+    """Run cases one after the other; print the seed before each case and its outcome afterwards."""
     import faulthandler
 
     faulthandler.enable()
@@ -448,7 +449,7 @@ def run_child(kind, first, cases):
             print(f"begin {seed}", flush=True)
             folder = root / str(seed)
             folder.mkdir()
-            # ends this process by SIGPROF; the first case may compile kernels
+            # the timer ends this process with SIGPROF; the first case may compile kernels, so it has twice the time
             signal.setitimer(signal.ITIMER_PROF, SECONDS_PER_CASE * (2 if seed == first else 1))
             try:
                 outcome = KINDS[kind](seed, folder)
@@ -461,7 +462,7 @@ def run_child(kind, first, cases):
 
 
 class Fuzzer:
-    """Runs the cases of one kind in child processes."""
+    """A runner of the cases of one kind, in child processes."""
 
     def __init__(self, kind, first, cases, seconds=float("inf")):
         self.kind, self.next, self.end = kind, first, first + cases
@@ -521,7 +522,7 @@ class Fuzzer:
 
 
 class Watchdog:
-    """Kills a child process that says nothing for ten minutes."""
+    """A thread that kills a child process if it prints nothing for ten minutes."""
 
     def __init__(self, child):
         import threading
@@ -546,9 +547,9 @@ class Watchdog:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", nargs="?", choices=KINDS)
-    parser.add_argument("--seed", type=int, help="the first seed (random)")
+    parser.add_argument("--seed", type=int, help="the first seed (default: random)")
     parser.add_argument("--cases", type=int, default=10**9)
-    parser.add_argument("--seconds", type=float, help="for all kinds together (3600, or no limit with --cases)")
+    parser.add_argument("--seconds", type=float, help="seconds for all kinds together (3600, or no limit with --cases)")
     parser.add_argument("--child", metavar="KIND", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:

@@ -1,9 +1,9 @@
 """A naive implementation of BELIEF as docs/method.md defines it, with both presets and numeric targets.
 
 It follows the page section by section, in memory and in float64, and aims at clarity instead of speed. It shares no
-code with the package: it imports only the standard library, numpy and scipy's univariate tests. PAPER and DEFAULT are
-the two presets; without settings it computes the first edition. The difference of two equal sums is 0 despite rounding
-(ZERO), and so is a variance that is lost in rounding (FLAT).
+code with the package: it imports only the standard library, numpy and scipy. PAPER and DEFAULT are the two presets;
+without settings, `belief` computes the first edition. Headings are numbered as on the page.
+Differences and variances that are as small as rounding errors are set to 0 (ZERO and FLAT).
 """
 
 import math
@@ -17,9 +17,9 @@ from scipy import stats
 __all__ = ["DEFAULT", "PAPER", "belief", "key"]
 
 MASK = (1 << 64) - 1
-ZERO = 1e-12  # a difference of two sums that is no larger, relative to them, is rounding
-FLAT = 1e-9  # a variance n*sum(x^2) - sum(x)^2 that is no larger, relative to n*sum(x^2), is rounding
-EQUAL = 1e-9  # values of z that differ by no more are equal
+ZERO = 1e-12  # a difference of two sums that is at most this share of the sums is a rounding error
+FLAT = 1e-9  # a sum of squares about the mean that is at most this share of sum(x^2) is a rounding error
+EQUAL = 1e-9  # values of z that differ by at most this are equal
 COMMON = {"neighborhood": "per_class", "theta": "auto", "eta": 2.0, "kappa": 0.8, "share": 0.25}
 PAPER = {**COMMON, "sampling": "random", "class_weight": "prior", "k": 10, "scale": "sigma", "redundancy": "mcr"}
 DEFAULT = {
@@ -32,15 +32,15 @@ DEFAULT = {
 
 
 def summary(X, discrete, scale):
-    """Return the statistics of each feature that section 1 needs."""
+    """Return the statistics of each feature that sections 1 and 5 use."""
     m, F = X.shape
     mean, sigma, constant = np.zeros(F), np.zeros(F), np.ones(F, dtype=bool)
-    own = np.full((m, F), np.nan)  # discrete: the share p_v of the row's own value v
-    spread = np.zeros(F)  # discrete: 1 - sum p^2
+    own = np.full((m, F), np.nan)  # for discrete features, the share p_v of the value v that the row has
+    spread = np.zeros(F)  # for discrete features, 1 - sum p^2
     for j in range(F):
         present = X[~np.isnan(X[:, j]), j]
         if len(present) == 0 or np.all(present == present[0]):
-            continue  # constant: mean and sigma stay 0, they are never used
+            continue  # constant: mean and sigma stay 0, but they are never used
         mean[j], sigma[j] = present.mean(), present.std()
         constant[j] = sigma[j] == 0
         if discrete[j]:
@@ -62,7 +62,7 @@ def summary(X, discrete, scale):
 
 
 def difference(X, q, r, discrete, f):
-    """Delta_j(q, r) for each of the rows r (len(r) x F); NaN where either value is missing."""
+    """Return Delta_j(q, r) for each of the rows r (len(r) x F); NaN where either value is missing."""
     a, b = X[q], X[r]
     delta = np.where(discrete, (a != b).astype(float), np.abs(a - b) / f.unit)
     delta[:, f.constant] = 0.0
@@ -71,7 +71,7 @@ def difference(X, q, r, discrete, f):
 
 
 def d2(X, q, discrete, f):
-    """d^2 of row q to every row, rounded to 9 significant digits; a missing coordinate adds its expectation."""
+    """Return d^2 of row q to every row, rounded to 9 significant digits; a missing value adds its expectation."""
     miss = np.isnan(X)
     filled = np.where(miss, f.mean, X)
     continuous = ((filled - filled[q]) / f.unit) ** 2
@@ -95,12 +95,12 @@ def mix(z):
 
 
 def key(seed, stream, i):
-    """The 64-bit key of row i in a stream (0: sample, 1: ties)."""
+    """Return the 64-bit key of row i in a stream (0: sample, 1: ties)."""
     return mix(mix(mix(int(seed) & MASK) ^ int(stream)) ^ int(i))
 
 
 def allot(s, sizes):
-    """s rows over classes of these sizes: largest remainder, at least one each if there are enough."""
+    """Divide s rows among classes of these sizes by largest remainder; each class has a row if there are enough."""
     m = sum(sizes)
     got = [s * n // m for n in sizes]
     by_remainder = sorted(range(len(sizes)), key=lambda c: (-(s * sizes[c] % m), c))
@@ -114,15 +114,15 @@ def allot(s, sizes):
 
 
 def balanced(order, label):
-    """The rows by (rank in their class, key): one of each class, then the second of each, and so on."""
+    """Return the rows sorted by (rank in their class, key): one row of each class, then the second, and so on."""
     seen, rank = {}, {}
     for i in order:
         rank[i] = seen[label[i]] = seen.get(label[i], -1) + 1
-    return sorted(order, key=lambda i: rank[i])  # a stable sort: rows of one rank stay in the order of their keys
+    return sorted(order, key=lambda i: rank[i])  # the sort is stable, so rows of the same rank stay sorted by key
 
 
 def proportional(order, label, s):
-    """The class's share of s from each class, in key order."""
+    """Return the sample in the order of keys; each class has its share of the s rows."""
     left = allot(s, np.bincount(label).tolist())
     taken = []
     for i in order:
@@ -133,14 +133,16 @@ def proportional(order, label, s):
 
 
 def race(weight, seed):
-    """11: the rows of some weight, each with a random number, in whose order they are drawn by weight."""
+    """Return a random number for each row with a positive weight; rows are sampled in increasing order."""
     uniform = {i: (key(seed, 0, i) + 1) / 2**64 for i in np.flatnonzero(weight).tolist()}
     return {i: -math.log1p(-u * (1 - 1e-12)) / weight[i] for i, u in uniform.items()}
 
 
 def by_inclusion(label, weight, seed, sampled):
-    """11: the weight of each row over the probability that it is in such a sample, from the first row of its class
-    that is not."""
+    """Return the weight of each row divided by the probability that it is sampled (section 11).
+
+    The probabilities follow from the smallest random number in its class that is not in the sample.
+    """
     values, found = race(weight, seed), np.array(weight, dtype=float)
     for c in set(label.tolist()):
         inside = [values[i] for i in sampled if label[i] == c]
@@ -151,7 +153,7 @@ def by_inclusion(label, weight, seed, sampled):
 
 
 def sample(label, s, sampling, seed, weight=None):
-    """The ids of the s sampled rows, in order."""
+    """Return the ids of the s sampled rows, in order."""
     values = {i: key(seed, 0, i) for i in range(len(label))} if weight is None else race(weight, seed)
     order = sorted(values, key=values.get)
     if sampling == "proportional":
@@ -163,17 +165,21 @@ def sample(label, s, sampling, seed, weight=None):
 
 
 def auto_k(smallest):
-    """k = "auto", from the size of the smallest class."""
+    """Return k for "auto", given the size of the smallest class."""
     return min(20, max(10, smallest // 3))
 
 
 def auto_k_of_numbers(m):
-    """k = "auto" for a numeric target: 40,000 pairs, each of a query with half of its neighbours, for small tables."""
+    """Return k for "auto" and a numeric target of m rows.
+
+    Each query has 2k neighbours. Up to 2,000 rows, k is the largest number for which m * k is at most 40,000, unless
+    this is more than a third of the rows.
+    """
     return max(10, min(m // 3, max(20, 40_000 // m)))
 
 
 def may_be_neighbours(design, q, r):
-    """11: rows of other groups, of the same stratum, and of some weight."""
+    """Return True if r may be a neighbour of q: another row of positive weight, of another group, in its stratum."""
     if r == q or (design.weight is not None and design.weight[r] == 0):
         return False
     other_group = design.group is None or design.group[r] != design.group[q]
@@ -189,11 +195,11 @@ def nearest(X, aim, q, discrete, f, k, neighborhood, seed, design):
     return [r for c in range(len(aim.classes)) for r in [i for i in order if aim.label[i] == c][:k]]
 
 
-# 4. Relevance, and 10, where all rows are of one class and a neighbour is a miss to the degree tau
+# 4. Relevance. With a numeric target (10), all rows are of one class, and a neighbour is a miss to the degree tau
 
 
 def class_weights(classes, priors, class_weight):
-    """v(c); a mapping must name every class."""
+    """Return the weight v(c) of each class; a mapping must name every class."""
     if isinstance(class_weight, str):
         return {"prior": priors, "balanced": np.full(len(classes), 1 / len(classes))}[class_weight]
     given = np.array([class_weight[c] for c in classes.tolist()], dtype=float)
@@ -219,7 +225,7 @@ def make_class_target(y, class_weight):
 
 
 def mid_ranks(y):
-    """t: the number of smaller values plus half of the other equal ones, divided by m - 1."""
+    """Return t: the number of smaller values plus half of the other equal ones, divided by m - 1."""
     smaller = [np.sum(y < x) + (np.sum(y == x) - 1) / 2 for x in y]
     return np.array(smaller) / max(len(y) - 1, 1)
 
@@ -234,12 +240,12 @@ def make_numeric_target(y):
 
 
 def missed(aim, q, near):
-    """The degree to which each neighbour is a miss: 0 or 1 by class, tau by rank."""
+    """Return the degree to which each neighbour is a miss: 0 or 1 for classes, tau for a numeric target."""
     return np.abs(aim.t[q] - aim.t[near]) if aim.numeric else (aim.label[near] != aim.label[q]).astype(float)
 
 
 def query_sums(delta, miss, weight=1.0):
-    """One query: a, t, b, u, the sums of Delta and the counts (F) over misses and over hits, by the pairs' weights."""
+    """Return a, t, b and u of a query: weighted sums of Delta and weighted counts, over misses and then over hits."""
     there = ~np.isnan(delta)
     delta = np.where(there, delta, 0.0)
     miss, hit = weight * miss, weight * (1 - miss)
@@ -247,7 +253,10 @@ def query_sums(delta, miss, weight=1.0):
 
 
 def errors_by_group(aim, sums, group, DD, DC, ED, EC):
-    """11: the error of w from the influence of each group of queries, Sum_c v(c) ((a - A t)/DC - (b - B u)/EC)."""
+    """Return the standard error of w from the influence of each group of queries (section 11).
+
+    The influence of a query is v(c) ((a - A t)/DC - (b - B u)/EC).
+    """
     v = shares(aim, DC, EC)
     of_group = {}
     for q, (a, t, b, u) in sums.items():
@@ -259,19 +268,19 @@ def errors_by_group(aim, sums, group, DD, DC, ED, EC):
 
 
 def ratio(a, n):
-    """a / n, and 0 where n is 0."""
+    """Return a / n, or 0 where n is 0."""
     return np.divide(a, n, out=np.zeros(np.shape(a)), where=np.asarray(n) > 0)
 
 
 def less(misses, hits):
-    """misses - hits, and 0 where the difference is only rounding."""
+    """Return misses - hits, or 0 where the difference is only a rounding error."""
     w = misses - hits
     w[np.abs(w) <= ZERO * (misses + hits)] = 0.0
     return w
 
 
 def shares(aim, DC, EC):
-    """v(c) of every feature; unless it is P(c), a class counts only where it has both misses and hits."""
+    """Return v(c) of each feature; unless v(c) = P(c), a class counts only where it has both misses and hits."""
     v = np.broadcast_to(aim.v[:, None], DC.shape)
     if aim.by_prior:
         return v
@@ -288,12 +297,12 @@ def weights(aim, DD, DC, ED, EC):
 
 
 def contrast(a, t, b, u):
-    """delta_q: mean difference to the misses less that to the hits; NaN where either has no value."""
+    """Return delta_q: the mean difference to the misses minus that to the hits; NaN unless there are both."""
     return np.where((t > 0) & (u > 0), less(ratio(a, t), ratio(b, u)), np.nan)
 
 
 def class_variance(delta):
-    """S^2 / n of the queries of one class that have both (ddof 1; 0 for fewer than two of them)."""
+    """Return S^2 / n over the queries of a class that have misses and hits (ddof 1); 0 for fewer than two queries."""
     n = np.sum(~np.isnan(delta), axis=0)
     x = np.nan_to_num(delta, nan=0.0)
     mean = ratio(x.sum(axis=0), n)
@@ -303,12 +312,12 @@ def class_variance(delta):
 
 
 def influence(a, t, b, u, DD, DC, ED, EC):
-    """Numeric targets and rows with weights: the influence of query q on w, a difference of two ratios."""
+    """Return the influence of query q on w, a difference of two ratios, for numeric targets or rows with weights."""
     return ratio(a - ratio(DD, DC) * t, DC) - ratio(b - ratio(ED, EC) * u, EC)
 
 
 def errors(aim, sums, DD, DC, ED, EC):
-    """delta (numeric: the influence) of each query, and se."""
+    """Return delta (or the influence) of each query, and the standard error of w."""
     if aim.numeric or aim.row_weight is not None:
         v, of_class = shares(aim, DC, EC), list(zip(DD, DC, ED, EC, strict=True))
         delta = {q: v[aim.label[q]] * influence(*parts, *of_class[aim.label[q]]) for q, parts in sums.items()}
@@ -322,7 +331,7 @@ def errors(aim, sums, DD, DC, ED, EC):
 
 
 def z_of(w, se):
-    """w / se: 0 where w is 0, infinite where only se is."""
+    """Return w / se: 0 where w is 0, and infinite where only se is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(w == 0, 0.0, w / se)
 
@@ -331,7 +340,7 @@ def z_of(w, se):
 
 
 def collisions(X, q, r, discrete, f, kappa):
-    """cr_j of the pairs of q with each of the rows r (len(r) x F); NaN where either value is missing."""
+    """Return cr_j of the pairs of q with each of the rows r (len(r) x F); NaN where either value is missing."""
     a, b = X[q], X[r]
     cr = 1 - np.minimum(np.abs(a - b) / np.where(f.constant, 1.0, f.sigma), 6) / 6
     cr[cr < kappa - 1e-9] = 0.0
@@ -342,7 +351,7 @@ def collisions(X, q, r, discrete, f, kappa):
 
 
 def ten_decimals(w):
-    """W relative to the largest, rounded, to compare by."""
+    """Return w divided by the largest |w| and rounded to ten decimals, for comparisons."""
     return np.round(w / (np.max(np.abs(w)) or 1.0), 10)
 
 
@@ -353,7 +362,7 @@ def watch(w, constant, size):
 
 
 def tally_joint(cr, watched, joint, joint_pairs):
-    """Add the pairs of one batch to the entries [i, j] with i or j watched."""
+    """Add the pairs of one batch to the entries [i, j] for which i or j is watched."""
     P = (~np.isnan(cr)).astype(float)
     R = np.nan_to_num(cr, nan=0.0)
     B = (R > 0).astype(float)
@@ -367,7 +376,7 @@ def tally_joint(cr, watched, joint, joint_pairs):
 
 
 def mutual(marginal, pairs, joint, joint_pairs):
-    """I[i, j] = I_alpha(X_i; X_j), 0 where undefined."""
+    """Return the matrix I[i, j] = I_alpha(X_i; X_j); 0 where undefined."""
     PC = ratio(marginal, pairs)
     I = np.zeros(joint.shape)
     for i in range(len(PC)):
@@ -381,11 +390,11 @@ def mutual(marginal, pairs, joint, joint_pairs):
 
 
 def agreement(cr):
-    """R (F x F): the correlation of cr over the pairs in which both are present; 0 where negative or undefined."""
+    """Return R (F x F): the correlation of cr_i and cr_j over pairs that have both; 0 if negative or undefined."""
     P = (~np.isnan(cr)).astype(float)
     x = np.nan_to_num(cr, nan=0.0)
     n, product = P.T @ P, x.T @ x
-    total, square = x.T @ P, (x**2).T @ P  # [i, j]: of cr_i and cr_i^2, over the pairs that have i and j
+    total, square = x.T @ P, (x**2).T @ P  # [i, j]: sums of cr_i and cr_i^2 over the pairs that have both
     variance = n * square - total**2
     variance[variance <= ZERO * n * square] = 0.0
     scale = np.sqrt(variance) * np.sqrt(variance.T)
@@ -396,7 +405,7 @@ def agreement(cr):
 
 
 def normalise(I, joint_pairs, watched):
-    """Min-max over the measured pairs i != j on the watch list, clipped; 0 where never measured."""
+    """Return I, min-max normalised over the measured pairs i != j on the watch list and clipped; 0 if not measured."""
     base = [I[i, j] for i in watched for j in watched if i != j and joint_pairs[i, j] > 0]
     if not base or max(base) - min(base) <= max(1e-9 * max(abs(max(base)), abs(min(base))), 1e-13):  # rounding
         return np.zeros(I.shape)
@@ -407,7 +416,7 @@ def normalise(I, joint_pairs, watched):
 
 
 def between_0_and_1(w, constant):
-    """w min-max normalised over the non-constant features: relevance under "mcr" and None."""
+    """Return w, min-max normalised over the non-constant features: the relevance for "mcr" and None."""
     relevance, live = np.zeros(len(w)), ~constant
     if live.any() and np.ptp(w[live]) > 1e-9 * np.abs(w[live]).max():
         relevance[live] = (w[live] - w[live].min()) / np.ptp(w[live])
@@ -415,12 +424,12 @@ def between_0_and_1(w, constant):
 
 
 def positive_part(w):
-    """w+: relevance under "agreement"."""
+    """Return w+ divided by its largest value: the relevance for "agreement"."""
     return np.maximum(w, 0.0) / w.max() if w.max() > 0 else np.zeros(len(w))
 
 
 def alone(x, label, discrete):
-    """The univariate p-value of a feature, from the rows in which it is present; NaN if undefined."""
+    """Return the univariate p-value of a feature, from the rows that have a value; NaN if undefined."""
     x, label = x[~np.isnan(x)], label[~np.isnan(x)]
     classes = np.unique(label)
     if len(np.unique(x)) < 2 or len(classes) < 2:
@@ -433,14 +442,14 @@ def alone(x, label, discrete):
     if all(np.ptp(x[label == c]) == 0 for c in classes):  # scipy would warn
         return 0.0
     found = stats.f_oneway(*(x[label == c] for c in classes))
-    return 1.0 if found.statistic < 0 else found.pvalue  # classes of one mean: below 0 by rounding, and p is NaN
+    return 1.0 if found.statistic < 0 else found.pvalue  # rounding may make F negative if class means are equal
 
 
 # 6c. Significance: the probe, a table of scores
 
 
 def to_scores(x, ids, j, discrete):
-    """Column j of the probe as small integers: one column, or one for each level."""
+    """Return feature j of the probe as small integers: one column, or one column for each level."""
     x, known = x.copy(), x[~np.isnan(x)]
     for i in np.flatnonzero(np.isnan(x)) if len(known) else []:
         x[i] = known[mix(int(ids[i]) ^ key(0, 3, j)) % len(known)]
@@ -456,18 +465,18 @@ def to_scores(x, ids, j, discrete):
 
 
 def on_grid(weight):
-    """Weights as multiples of 1/65536 of the largest, and at least one."""
+    """Return the weights divided by the largest one and rounded to positive multiples of 1/65536."""
     return np.maximum(np.rint(weight / weight.max() * 65536), 1) / 65536
 
 
 def others(x, discrete):
-    """How many cells differ from the most frequent value, or from 0 if a number has more than two values."""
+    """Return how many cells differ from the most frequent value, or from 0 in numbers of more than two values."""
     counts = np.unique(x[~np.isnan(x)], return_counts=True)[1]
     return len(x) - (max(counts) if discrete or len(counts) <= 2 else np.sum(x == 0))
 
 
 def probe(X, y, aim, discrete, constant, k, class_weight, seed, weight):
-    """Rows sorted by class, queries among them, and the scores of the features that vary."""
+    """Return the probe: its rows sorted by class, its queries, and the scores of its features."""
     F = X.shape[1]
     size = min(len(X), min(max(125_000_000 // F, 500), 2_000))
     rows = np.array(sample(aim.label, size, "random" if aim.numeric else "balanced", seed, weight))
@@ -504,7 +513,11 @@ def probe(X, y, aim, discrete, constant, k, class_weight, seed, weight):
 
 
 def share_of_variance(columns, discrete, target):
-    """How much of a feature the target explains; `target` has a column of length 1 for each class, or one in all."""
+    """Return how much of a feature the target explains.
+
+    `target` has a column of norm 1 for each class, or a single one for a numeric target. The result is a share of the
+    variance, except for discrete features and classes: there it is the chi-squared statistic.
+    """
     if not discrete:
         x = np.nan_to_num(columns - np.nanmean(columns, axis=0))
         return np.sum((target.T @ x) ** 2) / max(np.sum(x**2), 1e-300)
@@ -515,7 +528,10 @@ def share_of_variance(columns, discrete, target):
 
 
 def explained(p, X, aim, j, discrete):
-    """The columns of a feature that are tested, and the target: of the probe, or of all sampled rows for classes."""
+    """Return the columns of a feature and of the target for the univariate test.
+
+    For classes, the test uses all rows that were drawn for the probe, including the rows of small classes.
+    """
     x = p.scores[j] if aim.numeric else to_scores(X[p.rows, j], p.rows, j, discrete)
     if discrete:
         x = x @ np.arange(1, x.shape[1] + 1)
@@ -530,7 +546,7 @@ def explained(p, X, aim, j, discrete):
 
 
 def in_theory(columns, discrete, target, numeric):
-    """The p-value of an F test, or of a chi-squared test."""
+    """Return the p-value of an F test, or of a chi-squared test for discrete features."""
     m, groups = len(columns), max(target.shape[1] - 1, 1)
     found = share_of_variance(columns, discrete, target)
     if discrete:
@@ -541,9 +557,10 @@ def in_theory(columns, discrete, target, numeric):
 
 
 def by_all_shuffles(x, chosen):
-    """The share of all ways to choose as many rows with a sum farther from its mean, plus half of those as far.
+    """Return the exact p-value of the sum of x over the chosen rows.
 
-    None if x has many values.
+    It is the share of all choices of equally many rows whose sum is farther from its expected value, plus half of the
+    share of those whose sum is equally far. None if x has too many values, or values that are not multiples of a step.
     """
     levels, count = np.unique(x, return_counts=True)
     if not 2 <= len(levels) <= 12:
@@ -555,7 +572,7 @@ def by_all_shuffles(x, chosen):
     if len(levels) > 2 and rare**2 * np.sum(abs(steps) * count) > 5_000_000:
         return None
     offset = np.rint(steps).astype(int)
-    ways = {(0, 0): 1}  # to choose so many rows with such a sum
+    ways = {(0, 0): 1}  # {(number of rows, sum): number of ways to choose such rows}
     for o, c in zip(offset.tolist(), count.tolist(), strict=True):
         more = {}
         for (n, total), w in ways.items():
@@ -572,7 +589,7 @@ def by_all_shuffles(x, chosen):
 
 
 def by_shuffles(orders, columns, discrete, target):
-    """The p-value by shuffles of the target; beyond nearly all of them from a Pareto tail."""
+    """Return the p-value from shuffles of the target; from a Pareto tail if few shuffles reach the statistic."""
     n = len(orders)
     null = np.sort([share_of_variance(columns, discrete, target[order]) for order in orders])
     T = share_of_variance(columns, discrete, target) * (1 - 2e-6)
@@ -585,7 +602,7 @@ def by_shuffles(orders, columns, discrete, target):
 
 
 def univariate(p, X, aim, discrete):
-    """The p-values of all features; those below 0.05 are raised as far as shuffles do not bear them out."""
+    """Return the univariate p-values of all features; small ones are checked by shuffles, which may raise them."""
     F = X.shape[1]
     if aim.numeric:
         tested = {j: explained(p, X, aim, j, discrete[j]) for j in p.scores}
@@ -615,7 +632,7 @@ def univariate(p, X, aim, discrete):
 
 
 def weighted_univariate(p, X, aim, discrete):
-    """11: the p-values by shuffles alone, in which the weights of rows move with their targets."""
+    """Return univariate p-values from shuffles only; the weights of rows move with their targets (section 11)."""
     varies = [j for j in range(X.shape[1]) if len(np.unique(X[~np.isnan(X[:, j]), j])) > 1]
     found, orders = (
         np.full(X.shape[1], np.nan),
@@ -632,14 +649,18 @@ def weighted_univariate(p, X, aim, discrete):
 
 
 def squared_distances(blocks, rows):
-    """d^2 of some rows to all, in these features."""
+    """Return d^2 from some rows to all rows of the probe, in the features with these blocks of scores."""
     return sum(
         (np.sum((x[rows][:, None] - x[None]) ** 2, axis=2) for x in blocks), np.zeros((len(rows), len(blocks[0])))
     )
 
 
 def nearest_of_probe(D, queries, first, last, size):
-    """The nearest rows from `first` to `last`; ties in a circle that begins at the query modulo the number of rows."""
+    """Return the nearest rows of each query among the rows from `first` to `last`.
+
+    Among ties, the first rows in cyclic order are chosen. This order starts at the row number of the query modulo the
+    number of rows.
+    """
     n = last - first
     circle = first + (queries[:, None] % n + np.arange(n)) % n
     d = np.where(circle == queries[:, None], np.inf, np.take_along_axis(D, circle, axis=1))
@@ -647,7 +668,7 @@ def nearest_of_probe(D, queries, first, last, size):
 
 
 def weigh(aim, k, D, queries, blocks):
-    """w, se and the mean difference of each feature of the probe."""
+    """Return w, its standard error and the mean difference of the features with these blocks of scores."""
     ends = [len(D[0])] if aim.numeric else np.cumsum(np.bincount(aim.label)).tolist()
     size = 2 * k if aim.numeric else k
     near = np.hstack([nearest_of_probe(D, queries, a, b, size) for a, b in zip([0, *ends], ends, strict=False)])
@@ -664,7 +685,10 @@ def weigh(aim, k, D, queries, blocks):
 
 
 def rounds(aim, k, fixed, blocks, queries, most):
-    """T, its round, and the features left: search, weigh, drop a fifth, and again until 16 are left."""
+    """Return T of each feature, the round in which it was reached, and the features that are left at the end.
+
+    Each round searches, computes z, and drops a fifth of the features, until 16 are left.
+    """
     T, when, live, number = np.full(len(blocks), -np.inf), np.zeros(len(blocks), dtype=int), list(range(len(blocks))), 1
     while True:
         mine = [blocks[j] for j in live]
@@ -686,7 +710,7 @@ def rounds(aim, k, fixed, blocks, queries, most):
 
 
 def shuffled_rows(p, stream):
-    """An order in which queries change places with queries, and other rows with other rows."""
+    """Return an order that shuffles queries among queries, and other rows among other rows."""
     order = np.empty(len(p.ids), dtype=int)
     for rows in (p.queries, np.setdiff1d(np.arange(len(p.ids)), p.queries)):
         order[rows] = sorted(rows, key=lambda i: key(p.seed, stream, p.ids[i]))
@@ -694,7 +718,7 @@ def shuffled_rows(p, stream):
 
 
 def strata(p, S):
-    """Rows of equal prospects: the mean target of the nearest in S."""
+    """Return the stratum of each row: rows of a stratum have similar expected targets, given the features S."""
     m = len(p.ids)
     D = squared_distances(S, np.arange(m))
     np.fill_diagonal(D, np.inf)
@@ -717,7 +741,7 @@ def strata(p, S):
 
 
 def within(p, stratum, stream):
-    """An order in which rows change places with rows of their stratum."""
+    """Return an order that shuffles rows within their strata."""
     order = np.empty(len(stratum), dtype=int)
     for s in set(stratum.tolist()):
         rows = np.flatnonzero(stratum == s)
@@ -726,7 +750,10 @@ def within(p, stratum, stream):
 
 
 def against(T, null):
-    """p of each T, and T less its centre: the mean over the shuffles, shrunk to that of all features."""
+    """Return p of each T, and T minus its centre.
+
+    The centre of a feature is its mean over the shuffles, shrunk towards the mean of all features.
+    """
     n = len(null)
     mean, noise = null.mean(axis=0), null.var(axis=0, ddof=1).mean() / n
     between = max(mean.var() - noise, 0.0)
@@ -750,7 +777,7 @@ def against(T, null):
 
 
 def pareto(excess):
-    """Shape and scale by probability-weighted moments, the shape from 0 to 0.9."""
+    """Return the shape (0 to 0.9) and scale of a generalised Pareto tail, by probability-weighted moments."""
     n = len(excess)
     first = excess.mean()
     second = sum((n - 1 - i) / max(n - 1, 1) * x for i, x in enumerate(excess)) / n
@@ -768,7 +795,7 @@ def combined(p_neighbours, p_univariate):
 
 
 def adjusted(p):
-    """q of Benjamini and Hochberg."""
+    """Return q-values by the procedure of Benjamini and Hochberg."""
     q, least = np.ones(len(p)), 1.0
     for rank, j in reversed(list(enumerate(np.argsort(p, kind="stable"), 1))):
         least = min(least, p[j] * len(p) / rank)
@@ -777,7 +804,10 @@ def adjusted(p):
 
 
 def univariate_by_class(p, X, aim, discrete, constant, alpha):
-    """11: the p-values of each class against all others; those with q < alpha before are checked by shuffles."""
+    """Return the univariate p-values of each class against all others (section 11).
+
+    Those with q < alpha are checked by shuffles. With row weights, all p-values come from shuffles.
+    """
     found = []
     for c in range(len(aim.classes)):
         one = SimpleNamespace(numeric=False, label=(aim.label == c).astype(int))
@@ -792,9 +822,9 @@ def univariate_by_class(p, X, aim, discrete, constant, alpha):
 
 
 def significance(X, y, aim, discrete, constant, k, class_weight, seed, most=None, weight=None, by_class=None):
-    """p of both tests, p and q of both together, the round, and the features to search neighbours by.
+    """Return the results of section 6c: p of both tests, the combined p and q, the round, and the metric.
 
-    With the level `by_class`, also the univariate p-values of each class.
+    If `by_class` is a level alpha, they include the univariate p-values of each class.
     """
     F = X.shape[1]
     p = probe(X, y, aim, discrete, constant, k, class_weight, seed, weight)
@@ -819,7 +849,10 @@ def significance(X, y, aim, discrete, constant, k, class_weight, seed, most=None
 
 
 def passes(p, features, alone_p, known, most):
-    """Test the unknown features; the strongest of those found become known; again, five times at most."""
+    """Return p of the neighbour test, the rounds, the known features, and the features left after the last rounds.
+
+    After each pass, the strongest features found become known. There are at most five passes.
+    """
     found_p, when, left, known = np.full(len(features), np.nan), np.zeros(len(features), dtype=int), [], known.copy()
     m, queries = len(p.ids), p.queries
     for t in range(5):
@@ -860,7 +893,7 @@ def passes(p, features, alone_p, known, most):
 
 
 def bias_of(p, features, known, left):
-    """w of shuffled features that are left after the rounds, as a share of their mean difference."""
+    """Return the sum of w over the shuffled features of the metric, divided by the sum of their mean differences."""
     left = np.setdiff1d(left, np.flatnonzero(known))
     if not len(left):
         return 0.0
@@ -876,7 +909,7 @@ def bias_of(p, features, known, left):
 
 
 def by_evidence(above, p, significant, constant):
-    """u: by weight where significant, and at least 0.05; by p, and at most 0.05, where not."""
+    """Return u: from the weight, but at least 0.05, where significant; from p, and at most 0.05, elsewhere."""
     evidence = -np.log(np.maximum(p, 1e-300))
     u, top = np.zeros(len(p)), max([0.0, *above[significant]])
     for j in np.flatnonzero(significant):
@@ -889,7 +922,10 @@ def by_evidence(above, p, significant, constant):
 
 
 def rule(relevance, repeated, redundancy, theta):
-    """The function S -> J of all features, where repeated[j, i] is the redundancy of i with j."""
+    """Return a function from the selected features S to J of all features.
+
+    repeated[j, i] is the redundancy of feature i with feature j.
+    """
     if redundancy == "agreement":
         share = 1.0 if theta == "auto" else theta
         return lambda S: relevance * (1 - share * np.max(repeated[S], axis=0, initial=0.0))
@@ -900,7 +936,11 @@ def rule(relevance, repeated, redundancy, theta):
 
 
 def select(score, tie, constant, n_select, given=()):
-    """Forward: the given ones, then the largest J (ten decimals), the larger tie, the smaller index; constants last."""
+    """Return the selected features and their scores J, by forward selection.
+
+    The given features come first and constant features last. Between them, each feature has the largest J, rounded to
+    ten decimals; ties go to the larger `tie`, then to the smaller index.
+    """
     left, selected, scores = [j for j in range(len(tie)) if not constant[j] and j not in given], [], []
     for j in given:
         scores.append(float(score(selected)[j]))
@@ -920,9 +960,9 @@ def select(score, tie, constant, n_select, given=()):
 
 
 def apart_from_others(DD, DC, ED, EC):
-    """The mean over the other classes of half the energy distance, from mean misses and mean hits of each class.
+    """Return the separation of each class: half of its energy distance from the others, averaged over them.
 
-    Classes without hits do not count, and are not apart from others.
+    Classes without hits or misses do not count; their separation is 0.
     """
     D, E, out = ratio(DD, DC), ratio(ED, EC), np.zeros(np.shape(DD))
     for c, j in np.argwhere((DC > 0) & (EC > 0)):
@@ -932,9 +972,10 @@ def apart_from_others(DD, DC, ED, EC):
 
 
 def of_each_class(sure, above, constant, alpha):
-    """The relevance of each feature for each class; a tenth unless it is significant for it and separates it best.
+    """Return the relevance of each feature for each class, and the arguments of `not_below` for each class.
 
-    And what `not_below` needs for each class: p, the features that are significant, and the tenths.
+    The relevance is multiplied by 0.1 if the feature is not significant for the class, and again by 0.1 unless this is
+    the best class of the feature. The arguments of `not_below` are p, the significant features, and the second factor.
     """
     out, found, ps, rounded = [], [], [], ten_decimals(above)
     for c, x in enumerate(above):
@@ -955,7 +996,10 @@ def of_each_class(sure, above, constant, alpha):
 
 
 def not_below(score, of_class, R, constant, alpha):
-    """J, but at least the floor of 6b, by the p-value of the unique share, where that is significant for the class."""
+    """Return J with its lower limit (section 11), for features whose unique share is significant for the class.
+
+    The limit depends on the p-value of the unique share.
+    """
     p, found, tenths = of_class
 
     def raised(S):
@@ -971,7 +1015,7 @@ def not_below(score, of_class, R, constant, alpha):
 
 
 def select_for_classes(scores, tie, constant, n, given):
-    """One feature for each class in turn, n times; a class without a positive J is left out."""
+    """Select one feature for each class in turn, n times; skip classes without a positive J."""
     selected, found, classes = [], [], []
     for j in given:
         found.append(float(scores[0](selected)[j]))
@@ -989,7 +1033,7 @@ def select_for_classes(scores, tie, constant, n, given):
 
 
 def halves(queries, group, F, seed, n):
-    """The queries of n half-samples: half of the folds."""
+    """Yield the queries of n half-samples; each has half of the folds."""
     fold = folds(queries, group, F, seed)
     n_folds = len(set(fold.values()))
     for b in range(n):
@@ -998,7 +1042,7 @@ def halves(queries, group, F, seed, n):
 
 
 def folds(queries, group, F, seed):
-    """The fold of each query: 20 to 50 of whole groups."""
+    """Return the fold of each query; there are 20 to 50 folds of whole groups, or fewer if there are fewer groups."""
     units = sorted({group[q] for q in queries})
     by_key = sorted(range(len(units)), key=lambda u: key(seed, 5, u))
     n_folds = min(len(units), max(20, min(50, 10_000_000 // F)))
@@ -1007,7 +1051,7 @@ def folds(queries, group, F, seed):
 
 
 def errors_apart(aim, sums, fold, DD, DC, ED, EC):
-    """The errors of `apart_from_others` from the influence of each fold."""
+    """Return the standard errors of `apart_from_others` from the influence of each fold."""
     C, of_fold = len(DD), {f: np.zeros(DD.shape) for f in fold.values()}
     for q, (a, t, b, u) in sums.items():
         c = aim.label[q]
@@ -1022,7 +1066,10 @@ def errors_apart(aim, sums, fold, DD, DC, ED, EC):
 
 
 def nogueira(sets, F):
-    """The index of Nogueira, Sechidis and Brown (2018) and its 95 % interval, as in their equations 4 and 10."""
+    """Return the frequency of each feature, the stability index and its 95 % interval.
+
+    They are defined in equations 4 and 10 of Nogueira, Sechidis and Brown (2018).
+    """
     M = len(sets)
     p = [sum(j in each for each in sets) / M for j in range(F)]
     mean_size = sum(map(len, sets)) / M
@@ -1038,7 +1085,7 @@ def nogueira(sets, F):
 
 
 def interchangeable(often, R):
-    """The sets of features that are connected by an agreement of at least one half."""
+    """Return the sets of features that are connected by agreements of at least one half."""
     sets = []
     for j in often:
         near = [each for each in sets if any(R[i, j] >= 0.5 for i in each)]
@@ -1076,9 +1123,10 @@ def belief(
     per_class=None,
     stability=0,
 ):
-    """All numbers of one run. With a numeric target the sample is random and the neighbours pooled (section 10).
+    """Run the method, and return all intermediate and final results.
 
-    Unless it is asked what is `significant`, neighbours are searched by all features.
+    With a numeric target, the sample is random and neighbours are pooled (section 10). Significance is tested only if
+    `significant` is true; otherwise all features define the distances.
     """
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
     m, F = X.shape
@@ -1093,7 +1141,7 @@ def belief(
     design = SimpleNamespace(group=group, stratum=stratum, weight=weight)
 
     sampling = "random" if aim.numeric else "proportional" if stratify else sampling
-    sure, by, null_weight = None, f, np.zeros(F)  # what is significant, and the features to search neighbours by
+    sure, by, null_weight = None, f, np.zeros(F)  # without tests, all features define distances
     if significant:
         sizes = [m - m // 2, m // 2] if aim.numeric else np.bincount(aim.label)
         pooled = aim.numeric or neighborhood == "pooled"
@@ -1153,7 +1201,7 @@ def belief(
         null_weight = np.where(np.isin(np.arange(F), sure.metric), sure.bias * apart, 0.0)
 
     def decide(DD, DC, ED, EC):
-        """6 and 11: the relevance, and what is selected by these sums."""
+        """Return the relevance from these sums, and the selection with its scores and classes (sections 6 and 11)."""
         w, repeated, classes = weights(aim, DD, DC, ED, EC), R if agreeing else I_norm, None
         relevance = positive_part(np.where(f.constant, 0.0, w)) if agreeing else between_0_and_1(w, f.constant)
         if sure is not None:

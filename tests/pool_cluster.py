@@ -27,13 +27,13 @@ WORKERS, MAX_TRIES = 2, 3
 
 
 class Pool:
-    """Worker processes; a pool that loses a worker is replaced."""
+    """A pool of worker processes, which is replaced if a worker dies."""
 
     def __init__(self):
         self._context = get_context("forkserver")
         self._context.set_forkserver_preload(["belief.engines.spark.jobs", "pool_cluster"])
         self._pool = None
-        self.broken = 0  # how many pools lost a worker
+        self.broken = 0  # number of pools that lost a worker
 
     def map(self, function, tasks):
         """Return the answers in the order of the tasks; a task whose worker dies runs again."""
@@ -53,7 +53,7 @@ class Pool:
 
 @cache
 def pool():
-    """Return the pool of all tests."""
+    """Return the pool that all tests share."""
     return Pool()
 
 
@@ -61,7 +61,7 @@ def pool():
 
 
 def stage_part(folder, partition, X, labels, discrete):
-    """Cut a part of the table into blocks, and write them."""
+    """Cut a part of the table into blocks, write them, and return their descriptions."""
     values, codes = np.unique(labels, return_inverse=True)
     sizes = np.diff(X.indptr) * 12 if issparse(X) else np.full(X.shape[0], 8 * X.shape[1])
     staged = []
@@ -82,7 +82,7 @@ def kill_after_first(blocks, kill_file):
     for block in blocks:
         yield block
         if kill_file is not None:
-            with suppress(FileNotFoundError):  # another worker was first
+            with suppress(FileNotFoundError):  # another worker deleted it first
                 kill_file.unlink()
                 os.kill(os.getpid(), signal.SIGKILL)
 
@@ -91,7 +91,7 @@ def kill_after_first(blocks, kill_file):
 
 
 class FileBlocks:
-    """Blocks in files, staged or gathered."""
+    """Staged or gathered blocks in files, and the jobs on them."""
 
     portion_bytes = 2**26
 
@@ -118,7 +118,7 @@ class FileBlocks:
 
 
 class PoolCluster:
-    """Workers, and a table in memory.
+    """A cluster of worker processes for a table in memory.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class PoolCluster:
         return FileBlocks(self, BlockFiles.of(self._folder, layout, min_bytes=0))
 
     def kill_file(self, what):
-        """Return the file that makes one worker kill itself, if this is the job for it."""
+        """Return the file that makes one worker kill itself, if a worker is to be killed in this job."""
         if what != self._kill_in:
             return None
         file, self._kill_in = Path(self._home.name, "die"), ""
@@ -159,6 +159,6 @@ class PoolCluster:
 
 
 def pool_engine(X, labels, discrete, **options):
-    """Return the cluster engine for a table, on the pool."""
+    """Return the cluster engine for a table, with the pool as its workers."""
     spec = TableSpec("y", "", np.asarray(discrete))
     return ClusterEngine(PoolCluster(X, np.asarray(labels), np.asarray(discrete), **options), spec)

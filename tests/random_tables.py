@@ -1,4 +1,4 @@
-"""Random tables of several kinds, for what is compared between engines: ties, copies, nominal columns, holes."""
+"""Random tables on which engines are compared: with ties, copies, outliers, nominal columns, or missing values."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ KINDS = ["plain", "offset", "ties", "copies", "outliers", "nominal", "missing"]
 
 
 def table(seed):
-    """A random table: values, which features are discrete, classes."""
+    """Return a random table: its values, the mask of its discrete features, and its classes."""
     rng = np.random.default_rng(seed)
     kind = KINDS[seed % len(KINDS)]
     n, F = int(rng.integers(50, 900)), int(rng.integers(2, 40))
@@ -27,5 +27,5 @@ def table(seed):
         X[rng.random((n, F)) < 0.15] = np.nan
     labels = rng.choice(3, n, p=[0.6, 0.37, 0.03]).astype(np.int32)
     labels[:3] = [0, 1, 2]
-    X[:, 0] = np.where(np.isnan(X[:, 0]) | discrete[0], X[:, 0], X[:, 0] + labels)  # something to find
+    X[:, 0] = np.where(np.isnan(X[:, 0]) | discrete[0], X[:, 0], X[:, 0] + labels)  # one relevant feature
     return X, discrete, labels

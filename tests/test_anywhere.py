@@ -10,7 +10,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
-import scipy.linalg  # noqa: F401  which brings a BLAS of its own
+import scipy.linalg  # noqa: F401  it loads its own BLAS
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import belief
@@ -21,7 +21,7 @@ from belief.kernels import compiling
 pytestmark = pytest.mark.slow
 SOURCE = Path(belief.__file__).parents[1]
 rng = np.random.default_rng(0)
-X = rng.normal(size=(1100, 4)).astype(np.float32)  # more rows than the engine for small tables takes
+X = rng.normal(size=(1100, 4)).astype(np.float32)  # too many rows for the engine for small tables
 y = (X[:, 0] > 0).astype(int)
 
 
@@ -32,7 +32,7 @@ def blas_threads():
 @pytest.fixture
 def two_threads():
     """Let BLAS use two threads."""
-    blas._libraries.cache_clear()  # SciPy may have brought another since
+    blas._libraries.cache_clear()  # SciPy may have loaded another BLAS in the meantime
     with threadpool_limits(2, "blas"):
         if blas_threads() != {2}:
             pytest.skip("needs a BLAS that has threads")
@@ -48,7 +48,7 @@ def in_a_thread(task):
 
 
 def seen_inside(**options):
-    """Return how many threads BLAS may start during a search."""
+    """Return the numbers of threads that BLAS may use during a search."""
     seen = set()
     belief.select(X, y, 2, random_state=0, callback=lambda _: seen.update(blas_threads()), **options)
     return seen - blas_threads() or seen
@@ -81,7 +81,7 @@ def test_blas_uses_one_thread_until_the_last_search_ends(two_threads):
 def test_one_thread_keeps_limits_set_meanwhile(two_threads):
     with limit_blas():
         in_a_thread(lambda: threadpool_limits(3, "blas"))
-    assert blas_threads() in ({3}, {2})  # 2: the library has no more than that
+    assert blas_threads() in ({3}, {2})  # 2 if the library supports no more
 
 
 # --- forks ---
@@ -192,7 +192,7 @@ def assert_one_warning(said, *words):
 
 @pytest.mark.linux
 def test_cache_without_a_writable_folder(tmp_path):
-    """A file in place of the folder keeps even root from writing."""
+    """A file in place of the cache folder prevents writing, even by root."""
     package = shutil.copytree(SOURCE / "belief", tmp_path / "belief", ignore=shutil.ignore_patterns("__pycache__"))
     for folder in (package / "kernels", package / "kernels" / "dense"):
         (folder / "__pycache__").write_text("")
@@ -204,7 +204,7 @@ def test_cache_without_a_writable_folder(tmp_path):
 
 @pytest.mark.linux
 def test_cache_on_a_full_disk(tmp_path):
-    """Simulate a full disk: no file may grow."""
+    """A limit of 0 bytes per file simulates a full disk."""
     full = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
     printed, said = run(full + USE, NUMBA_CACHE_DIR=str(tmp_path), PYTHONDONTWRITEBYTECODE="1")
     assert printed.strip() == DONE
@@ -230,4 +230,4 @@ def test_damaged_cache_is_rebuilt(tmp_path, monkeypatch, ending, damage):
     assert len(told) == 1
     third = compiling.kernel()(plus_one)
     assert third(1) == 2
-    assert sum(third.stats.cache_hits.values()) == 1  # it was cached
+    assert sum(third.stats.cache_hits.values()) == 1  # it was loaded from the new cache

@@ -101,7 +101,7 @@ def test_select_and_fit_raise_on_bad_input(name):
     with pytest.raises(ValueError, match=message) as error:
         belief.select(data, labels, **{"n_features_to_select": 2, **settings})
     assert "\n" not in str(error.value)
-    with pytest.raises(ValueError, match=message):  # the estimator says the same
+    with pytest.raises(ValueError, match=message):  # the estimator raises the same error
         BeliefSelector(**{"n_features_to_select": 2, **settings}).fit(data, labels)
 
 
@@ -119,7 +119,7 @@ def test_watch_list_beyond_memory_raises_before_reading():
 def test_warns_if_classes_have_fewer_rows_than_neighbours():
     with pytest.warns(UserWarning, match="of each class, but the smallest class has only 20 rows") as told:
         assert len(belief.select(X, Y, 2, n_neighbors=25, random_state=0).selected) == 2
-    assert told[0].filename == __file__  # it points at the user's line
+    assert told[0].filename == __file__  # the warning points to the caller's line
     with pytest.warns(UserWarning, match="means 50 neighbours in all, but each row has only 39 other rows"):
         belief.select(X, Y, 2, n_neighbors=25, neighborhood="pooled", random_state=0)
 

@@ -23,7 +23,7 @@ from belief.baselines.mrmr import encode_levels
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.filterwarnings("ignore:n_features_to_select:UserWarning")  # the checks' tables have few columns
+@pytest.mark.filterwarnings("ignore:n_features_to_select:UserWarning")  # the tables of the checks have few columns
 @pytest.mark.filterwarnings("ignore:n_neighbors:UserWarning")  # and few rows
 @parametrize_with_checks([ReliefF()])
 def test_scikit_learn_checks(estimator, check):
@@ -69,10 +69,11 @@ def test_constant_and_string_columns(selector):
 
 
 def naive_relieff(X, y, k, discrete, squared=False, rows=None):
-    """ReliefF by the book, in loops; continuous features as shares of their range, neighbours by Euclidean distance.
+    """Return the weights of ReliefF as published, computed in loops.
 
-    With k = 1, two classes and squares it is Kira and Rendell's Relief.
-    The mean is over the rows given, or all; their neighbours are taken from all.
+    Differences of continuous features are shares of their range, and distances are Euclidean. With k = 1, two classes
+    and squared differences, this is Kira and Rendell's Relief. The weights are means over `rows`, by default all rows;
+    neighbours come from all rows.
     """
     m, F = X.shape
     rows = range(m) if rows is None else rows
@@ -115,7 +116,7 @@ def test_relief_equals_naive_loops(mixed):
     relief = Relief(2, discrete_features=discrete)
     np.testing.assert_allclose(relief.fit(X, y).scores_, expected, atol=1e-12)
     np.testing.assert_allclose(relief.fit(csr_array(X), y).scores_, expected, atol=1e-12)
-    # the differences themselves are ReliefF's, and others; on the discrete features alone they are the same
+    # ReliefF does not square differences, which changes only the weights of continuous features
     plain = ReliefF(2, n_neighbors=1, discrete_features=discrete).fit(X, y).scores_
     np.testing.assert_allclose(plain[discrete], expected[discrete], atol=1e-12)
     assert np.all(np.abs(plain - expected)[~discrete] > 1e-6)
@@ -126,12 +127,12 @@ def test_relief_with_little_working_memory():
     y = np.arange(60) % 2
     X = rng.normal(size=(60, 5000))
     X[rng.random(X.shape) < 0.01] = np.nan
-    few = Relief(2, working_memory=16).fit(X, y).scores_  # 34 of 60 pairs at a time
+    few = Relief(2, working_memory=16).fit(X, y).scores_  # 34 of the 60 pairs at a time
     np.testing.assert_allclose(few, Relief(2).fit(X, y).scores_, atol=1e-12)
 
 
 def apart():
-    """Twelve rows of bits, no two of which have the same distance from a third: the marks of a Golomb ruler."""
+    """Return twelve binary rows whose distances all differ, because they encode the marks of a Golomb ruler."""
     marks = np.array([0, 2, 6, 24, 29, 40, 43, 55, 68, 75, 76, 85])
     return (marks[:, None] > np.arange(85)).astype(float)
 
@@ -153,7 +154,7 @@ def test_sample_size_threads_and_sparse_data(kind, k):
     X[:, 2] += y
     settings = {"sample_size": 30, "random_state": 0} | ({"n_neighbors": k} if kind is ReliefF else {})
     few = kind(1, **settings).fit(X, y)
-    rows = sorted(range(120), key=lambda i: naive.key(0, 0, i))[:30]  # as docs/method.md section 2 has it
+    rows = sorted(range(120), key=lambda i: naive.key(0, 0, i))[:30]  # the sample of docs/method.md, section 2
     expected = naive_relieff(X, y, k, np.zeros(8, bool), squared=kind is Relief, rows=rows)
     np.testing.assert_allclose(few.scores_, expected, atol=1e-12)
     for other in (kind(1, **settings, n_jobs=1).fit(X, y), kind(1, **settings).fit(csr_array(X), y)):
@@ -163,7 +164,7 @@ def test_sample_size_threads_and_sparse_data(kind, k):
 def test_relieff_skips_pairs_with_missing_values():
     X = np.array([[0.0, 0], [0.1, 1], [0.9, 2], [1.0, np.nan], [0.5, 3]])
     y = [0, 0, 1, 1, 1]
-    W = ReliefF(1, n_neighbors=1).fit(X[:, [0, 0, 1]], y).scores_  # twice: the first feature decides who is near
+    W = ReliefF(1, n_neighbors=1).fit(X[:, [0, 0, 1]], y).scores_  # column 0 counts twice, so it defines the nearest
     hits = [1, 1, np.nan, np.nan, 1]  # rows 0-1, 1-0, 2-3, 3-2, 4-2, over a range of 3
     misses = [3, 2, 1, np.nan, 2]  # rows 0-4, 1-4, 2-1, 3-1, 4-1
     share = [2 / 5, 3 / 5]
@@ -180,7 +181,7 @@ def test_relief_refuses_three_classes():
 
 
 def naive_rrelieff(X, y, k, discrete, rows=None):
-    """The book's N_dC, N_dA and N_dC&dA, in loops, with equal influence of the k nearest."""
+    """Return the weights of RReliefF from N_dC, N_dA and N_dC&dA, in loops; the k nearest rows count equally."""
     m, F = X.shape
     rows = range(m) if rows is None else rows
     width, range_of_y = np.ptp(X, axis=0), max(y) - min(y)
@@ -213,7 +214,7 @@ def test_rrelieff_equals_naive_loops():
 
 
 def naive_mrmr(columns, y, n, form):
-    """Peng's greedy search, in loops."""
+    """Return the features that the greedy search of Peng et al. selects, in loops."""
     selected = []
     while len(selected) < n:
         best = None
@@ -240,7 +241,7 @@ def test_mrmr_equals_naive_loops(form, n_classes):
 
 
 def repeating_table(seed, n_classes=3):
-    """Columns of codes: some noise, some of the class, and one that nearly repeats another."""
+    """Return columns of codes, and classes; three columns depend on the class, and one nearly repeats another."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, n_classes, 200)
     X = rng.integers(0, 4, (200, 8))
@@ -254,13 +255,13 @@ def repeating_table(seed, n_classes=3):
 @pytest.mark.parametrize("form", ["difference", "quotient"])
 @pytest.mark.parametrize("seed", range(3))
 def test_mrmr_equals_mrmr_selection_with_mutual_information(seed, form):
-    """mrmr-selection measures relevance by the F statistic and redundancy by Pearson's correlation.
+    """With mutual information as its measure, mrmr-selection selects the same features.
 
-    So as it comes, it need not agree with Peng, nor with us. But it takes other measures: here the mutual information
-    of scikit-learn. Its score is always a quotient; that of exponentials has the order of the difference.
-    It takes a redundancy below 0.001 for 0.001, so there must be none: the unit is a hundredth of a nat.
+    By default, it measures relevance by the F statistic and redundancy by Pearson's correlation. Its score is always a
+    quotient; to rank by the difference, pass the exponentials of both. It raises redundancies below 0.001 to 0.001, so
+    mutual information is measured in hundredths of a nat, to stay above this limit.
     """
-    from mrmr import mrmr_classif  # here, for it silences all warnings
+    from mrmr import mrmr_classif  # imported here, because the import silences all warnings
 
     X, y = repeating_table(seed)
     measured = []
@@ -280,11 +281,11 @@ def test_mrmr_equals_mrmr_selection_with_mutual_information(seed, form):
     assert MRMR(8, bins=None, form=form).fit(X, y).selected_.tolist() == theirs
 
 
-@pytest.mark.filterwarnings("ignore:The number of unique classes is greater")  # scikit-learn 1.7, of its labels
+@pytest.mark.filterwarnings("ignore:The number of unique classes is greater")  # by scikit-learn 1.7
 def test_information_equals_scikit_learn():
     rng = np.random.default_rng(0)
     X = rng.integers(0, [2, 300, 1000, 3000], (4000, 4))
-    y = rng.integers(0, 100, 4000)  # tables of 200 to 300,000 cells
+    y = rng.integers(0, 100, 4000)  # contingency tables of 200 to 300,000 cells
     found = MRMR(4, bins=None, n_jobs=1).fit(X, y)
     np.testing.assert_allclose(found.scores_, [mutual_info_score(y, x) for x in X.T], atol=1e-10)
     again = MRMR(4, bins=None, n_jobs=2).fit(X, y)

@@ -1,4 +1,4 @@
-"""Checkpoints: interrupted runs continue with the same result, and other runs are refused."""
+"""Checkpoints: interrupted runs continue with the same result, and the checkpoint of another run is refused."""
 
 import contextlib
 import itertools
@@ -24,7 +24,7 @@ M, F = 40_000, 30  # 4.6 MB, more than is kept in memory
 pytestmark = pytest.mark.slow
 TIMELESS = ("weights", "selected", "scores", "redundancy", "watched", "history", "seed")
 
-# a run with blocks of 2,000 rows, and a checkpoint after every block; significance tests leave nothing in a checkpoint
+# a run with blocks of 2,000 rows, a checkpoint after every block, and no significance tests, which are not stored
 DRIVER = """
 import itertools, json, sys, time
 from pathlib import Path
@@ -70,7 +70,7 @@ def found(path):
 def undisturbed(data, tmp_path_factory):
     home = tmp_path_factory.mktemp("whole")
     out, times = home / "r.json", []
-    for i in range(2):  # the first may have to compile
+    for i in range(2):  # the first run may have to compile kernels
         began = time.monotonic()
         subprocess.run(command(data, home / f"notes{i}", out), check=True)
         times.append(time.monotonic() - began)
@@ -95,12 +95,12 @@ def test_killed_runs_continue_with_the_same_result(data, undisturbed, tmp_path):
         kills += process.returncode != 0
         stages.add(tuple(sorted(p.name for p in notes.glob("[!.]*"))))
         if process.returncode == 0:
-            seconds = min(seconds, time.monotonic() - begun)  # the first of all may have compiled, or had to wait
+            seconds = min(seconds, time.monotonic() - begun)  # earlier runs may have compiled kernels or waited
             assert found(out) == want
-            if kills < KILLS:  # begin anew
+            if kills < KILLS:  # start again from the beginning
                 shutil.rmtree(notes)
                 out.unlink()
-    assert len(stages) > 1 or not THOROUGH  # a few kills may all come in the same stage
+    assert len(stages) > 1 or not THOROUGH  # with few kills, all may come in the same stage
 
 
 # --- in this process ---

@@ -1,6 +1,6 @@
 """The command line: output, files, errors and exit codes.
 
-Most tests call it in this process, which is faster. Signals, full disks and exit codes need a new process.
+Most tests run commands in this process, which is faster. Signals, full disks and exit codes need a new process.
 """
 
 import errno
@@ -257,7 +257,7 @@ WRONG = {
 
 @pytest.fixture(scope="module")
 def bad(tmp_path_factory):
-    """A folder with invalid files."""
+    """Return a folder with invalid files."""
     home = tmp_path_factory.mktemp("bad")
     for name in ("empty", "marks", "d.csv"):
         (home / name).mkdir()
@@ -361,14 +361,14 @@ def test_report_without_matplotlib_fails_before_the_run(tmp_path, churn, capsys,
 
 # --- full disks, closed streams, Ctrl-C ---
 
-UNTESTED = ["--seed", "0", "--quiet", "--significance", "None"]  # a process without compiled kernels starts faster
+UNTESTED = ["--seed", "0", "--quiet", "--significance", "None"]  # without compiled kernels, a process starts faster
 
 
 @pytest.mark.slow
 @pytest.mark.linux
 @pytest.mark.parametrize("output", ["--out r.json", "--out r.parquet", "--write-data d.csv", "--report r.html"])
 def test_failed_output_leaves_no_file(tmp_path, churn, output):
-    """Simulate a full disk: files may not exceed 1,000 bytes."""
+    """A limit of 1,000 bytes per file simulates a full disk."""
     option, name = output.split()
 
     import resource
@@ -376,11 +376,11 @@ def test_failed_output_leaves_no_file(tmp_path, churn, output):
     def small():
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 
-    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}  # Python 3.11 would keep compiled modules that were cut off
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}  # Python 3.11 would keep truncated bytecode files
     done = run("select", churn, *LEFT, *UNTESTED, option, name, cwd=tmp_path, preexec_fn=small, env=env)
     assert done.returncode == 1
     assert done.stderr == f"belief: {name}: cannot be written ({os.strerror(errno.EFBIG)}).\n"
-    assert "support_calls" in done.stdout  # the result is printed anyway
+    assert "support_calls" in done.stdout  # the result is printed nevertheless
     assert [p.name for p in tmp_path.iterdir()] == ["churn.csv"]
 
 
@@ -391,7 +391,7 @@ def test_select_on_a_full_disk(tmp_path, churn):
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(disk)]
     if os.geteuid() or subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("needs to mount a file system of a few kilobytes, which takes root")
+        pytest.skip("needs root, to mount a file system of a few kilobytes")
     try:
         done = run("select", churn, *LEFT, *UNTESTED, "--out", disk / "r.json")
         assert (done.returncode, list(disk.iterdir())) == (1, [])

@@ -27,7 +27,7 @@ from belief.comparison.selectors import SELECTORS, Part, Selector
 from belief.datasets import CHURN
 
 pytestmark = pytest.mark.slow
-ALWAYS = {"seconds": 600, "random_state": 0}  # whatever else the machine does
+ALWAYS = {"seconds": 600, "random_state": 0}  # enough time even on a busy machine
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_standings(found, churn):
 
 
 def test_compare_selects_inside_the_folds():
-    """Of a thousand columns of noise some fit any labels: whoever selects from all rows sees a high score, and lies."""
+    """Some of a thousand noise columns fit any labels, so selecting from all rows gives a score that is too high."""
     X, y = np.random.default_rng(1).normal(size=(80, 1000)), np.arange(80) % 2
     honest = belief.compare(X, y, 10, selectors=["F test"], **ALWAYS).standings[0].score
     whole = part(X, y)
@@ -109,12 +109,12 @@ def test_n_features_to_select_auto(churn):
     assert found.n_selected == 5
 
 
-# --- in time ---
+# --- the time limit ---
 
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that goes on when it is told to, and judges that take no time."""
+    """Return a clock that tests set; scoring takes no time by this clock."""
     now = SimpleNamespace(seconds=0.0, perf_counter=lambda: now.seconds)
     for module in (benchmark, compare):
         monkeypatch.setattr(module, "time", now)
@@ -123,7 +123,7 @@ def clock(monkeypatch):
 
 
 def taking(clock, seconds):
-    """A selector that takes so long for so many rows."""
+    """Return a selector that takes `seconds(number of rows)` by this clock."""
 
     def choose(part, n):
         clock.seconds += seconds(len(part.y))
@@ -133,7 +133,7 @@ def taking(clock, seconds):
 
 
 def test_slow_selectors_are_skipped(monkeypatch, clock):
-    monkeypatch.setitem(SELECTORS, "a snail", taking(clock, lambda m: 0.1 + 0.01 * m))  # 16.1 s on 1,600 rows
+    monkeypatch.setitem(SELECTORS, "a snail", taking(clock, lambda m: 0.1 + 0.01 * m))  # 16.1 s for 1,600 rows
     X, y = some(2000)
     found = belief.compare(X, y, 2, selectors=["F test", "a snail"], seconds=60)
     assert [s.selector for s in found.standings] == ["F test"]
@@ -162,7 +162,7 @@ def test_score_all_features_if_there_is_time(monkeypatch, clock):
     monkeypatch.setattr(benchmark, "score_features", score_features)
     X, y = np.random.default_rng(0).normal(size=(60, 50)), np.arange(60) % 2
     none, one, all_five = (belief.compare(X, y, 2, selectors=["F test"], seconds=s) for s in (6, 20, 120))
-    assert none.all_features == []  # the trial takes 2 s, and predicts 5 s for a fold
+    assert none.all_features == []  # the trial takes 2 s and predicts 5 s for a fold
     assert none.skipped == {"all features": "scoring them would take too long"}
     assert one.all_features == [0.5]
     assert "All features were scored in 1 of 5 folds" in str(one)
@@ -171,7 +171,7 @@ def test_score_all_features_if_there_is_time(monkeypatch, clock):
 
 
 def test_compare_ends_in_time_on_a_busy_machine(monkeypatch, clock):
-    """Everything becomes ten times slower after the trials."""
+    """Scoring becomes ten times slower after the trials."""
     calls = count()
 
     def score_features(train, test, features):
@@ -206,7 +206,7 @@ def test_compare_ends_in_time_if_every_fold_takes_another_time(monkeypatch, cloc
 
 
 def test_the_time_limit_includes_the_imports():
-    """A fresh process, in which importing scikit-learn takes 30 s by the clock."""
+    """The test runs in a new process, in which a simulated clock adds 30 s when scikit-learn is imported."""
     program = """
 import sys, time
 import belief
@@ -227,7 +227,7 @@ assert found.seconds > 30.0, found.seconds
 
 
 def test_belief_is_compared_before_the_others_are_timed(monkeypatch, clock):
-    """Timing the others takes all the time that is left."""
+    """In this test, timing the other selectors takes all the time that is left."""
     monkeypatch.setitem(SELECTORS, "BELIEF", taking(clock, lambda m: 2.0))
     for name in "ab":
         monkeypatch.setitem(SELECTORS, name, taking(clock, lambda m: 30.0))
@@ -278,7 +278,7 @@ def test_count_rows():
         rows.count_rows(200_000)
 
 
-# --- who takes part, and who judges ---
+# --- the selectors and the encoding ---
 
 
 @pytest.mark.parametrize("name", SELECTORS)
@@ -286,7 +286,7 @@ def test_every_selector_with_nominal_columns_and_missing_values(name):
     rng = np.random.default_rng(1)
     y = np.arange(90) % 3
     X = rng.normal(size=(90, 5))
-    X[:, 2] = (y + 1) % 3  # in no order
+    X[:, 2] = (y + 1) % 3  # codes without an order
     X[rng.random(X.shape) < 0.1] = np.nan
     assert SELECTORS[name].choose(part(X, y, np.arange(5) == 2), 2).tolist()[0] == 2
 
@@ -305,15 +305,15 @@ def test_encoding():
     encoding = Encoding.of(X, np.array([False, False, True]))
     assert encoding.feature.tolist() == [0, 1, 2, 2, 2]
     out = encoding(np.array([[nan, 6.0, 1], [2, nan, 9], [1, 1, nan]]))
-    assert out[0, 0] == out[1, 0] == pytest.approx(0)  # the median of 1, 2 and 3, which is also the mean
+    assert out[0, 0] == out[1, 0] == pytest.approx(0)  # the imputed median of 1, 2 and 3 is also the mean
     assert out[0, 1] == out[1, 1] == pytest.approx(0)
-    assert out[:, 2:].sum(axis=1).tolist() == [1, 0, 1]  # a name never seen is none of them; missing is one
-    assert out[0, 2] == 1  # the most frequent first
+    assert out[:, 2:].sum(axis=1).tolist() == [1, 0, 1]  # unknown levels have no column, missing values have one
+    assert out[0, 2] == 1  # the most frequent level is the first column
     many = Encoding.of(np.arange(40.0)[:, None] % 20, np.array([True]))
     assert len(many.feature) == 10
 
 
-# --- what is refused ---
+# --- bad input ---
 
 
 @pytest.mark.parametrize(
@@ -342,7 +342,7 @@ def test_compare_refuses_spark_dataframes():
         belief.compare(Frame(), label="y")
 
 
-# --- how it shows itself ---
+# --- text, HTML, JSON and plots ---
 
 
 def made(**changes):
@@ -384,7 +384,7 @@ def test_comparison_str():
 
 
 def test_scores_are_compared_fold_by_fold():
-    """The spreads overlap, and yet one selector is better in each fold."""
+    """One selector is better in each fold, although the spreads overlap."""
     better, worse = [0.5, 0.6, 0.7, 0.8, 0.9], [0.48, 0.57, 0.68, 0.77, 0.88]
     found = made(standings=[Standing(x, float(np.mean(f)), float(np.std(f, ddof=1)), f, {}, 0.1, ["x"])
                             for x, f in (("a", better), ("b", worse))])  # fmt: skip
@@ -477,7 +477,7 @@ def test_compare_command_refuses_bad_options(tmp_path, monkeypatch, capsys, more
 
 
 def test_cli_page_shows_the_output_of_compare(found):
-    """But for the time, and for the last digits, which other versions of scikit-learn may have others of."""
+    """Times are not compared. Scores are compared roughly, because they depend on the version of scikit-learn."""
     page = (Path(__file__).parents[1] / "docs" / "cli.md").read_text()
     for s in found.standings:
         figures = r"(\d\.\d+) ± (\d\.\d+)  +(?:\d\.\d+ ± \d\.\d+  +[\d.e-]+  +)?\d\.\d\d  +\d of 4  +(.*)$"
@@ -498,7 +498,7 @@ def test_score_by_size_scores_the_first_features_of_each_fold():
         np.mean(belief.compare(str(CHURN), "left", 4, selectors=["F test"], random_state=0, seconds=600).all_features)
     )
     same = belief.compare(str(CHURN), "left", 4, selectors=["BELIEF"], random_state=0, seconds=600).standings[0]
-    assert curve.scores[3] == pytest.approx(same.score, abs=0.03)  # the first four of six
+    assert curve.scores[3] == pytest.approx(same.score, abs=0.03)  # the first four of the six features
     assert "With 5 features, the number that 'auto' selects" in repr(curve)
     assert curve._repr_html_().count("<tr>") == 8
 

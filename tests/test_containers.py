@@ -199,7 +199,7 @@ def test_files_of_anndata(form, ending, tmp_path):
     assert stream.names == ["gene2", "gene4"]
     stream.block_bytes, stream.block_rows = 5000, 64
     blocks = list(stream.later_pass())
-    assert len(blocks) > 1 or ending == "zarr"  # its chunk has all rows
+    assert len(blocks) > 1 or ending == "zarr"  # the only chunk of the Zarr array has all rows
     assert sparse.issparse(blocks[0]) == (form is not np.array)
 
 

@@ -38,7 +38,7 @@ def test_count_threads_respects_joblib_contexts():
         assert count_threads(5) == 5
     with joblib.parallel_config(n_jobs=-2):
         assert count_threads(None) == 7
-    with joblib.parallel_config("threading"):  # does not set a number
+    with joblib.parallel_config("threading"):  # this context sets no number
         assert count_threads(None) == 8
 
 
@@ -50,7 +50,7 @@ def test_count_threads_respects_omp_num_threads(monkeypatch, value, threads):
 
 
 def test_count_threads_in_a_joblib_worker():
-    """In a new process, so that joblib's workers start without OMP_NUM_THREADS."""
+    """The test runs in a new process, so that joblib's workers start without OMP_NUM_THREADS."""
     program = (
         "from joblib import Parallel, delayed, parallel_config\n"
         "from belief._utils.threads import count_threads\n"

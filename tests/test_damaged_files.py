@@ -1,4 +1,4 @@
-"""Files that are damaged or unusual: each is read right or raises one sentence that names the file."""
+"""Damaged or unusual files: each is read correctly, or raises an error of one sentence that names the file."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ for name, select in ways.items():
 
 @pytest.mark.parametrize(("kind", "column"), [("offsets", "text"), ("codes", "kind")])
 def test_damaged_arrow_data_raises_whatever_way_it_is_passed(tmp_path, kind, column):
-    """In another process, because the data could end it."""
+    """The test runs in a new process, because damaged data could crash it."""
     path = tmp_path / "rows.arrow"
     with pa.ipc.new_file(path, arrow_table().schema) as file:
         file.write(arrow_table())
@@ -148,7 +148,7 @@ def test_damaged_arrow_data_raises_whatever_way_it_is_passed(tmp_path, kind, col
     assert all("is damaged: " in text for text in said.values()), said
 
 
-# --- text that is no table ---
+# --- text that is not a table ---
 
 
 @pytest.mark.parametrize("header", ['a,"b,c,y', "a" * 200_000 + ",b,c,y"])
@@ -210,7 +210,7 @@ def test_impossible_separator_raises(tmp_path, separator):
 
 
 def test_index_that_promises_too_many_columns_raises(tmp_path):
-    """A selection needs about 340 bytes per column; a damaged index must not end the process for lack of memory."""
+    """A damaged column index must not exhaust the memory: a selection needs about 340 bytes per column."""
     path = tmp_path / "rows.svm"
     path.write_text("1 1:0.5 2:1\n-1 2:0.5\n1 1:1 999999999999:1\n")
     with pytest.raises(ValueError, match=r"999,999,999,999 features, which need .* of memory, .* wrong column index"):

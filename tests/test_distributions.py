@@ -1,4 +1,4 @@
-"""Distributions of the selected features: right on every engine, kept in the result, and told in words and pictures."""
+"""Distributions of the selected features: their numbers on every engine, their descriptions in words, and plots."""
 
 from types import SimpleNamespace
 
@@ -46,7 +46,7 @@ def test_distributions_equal_those_of_the_rows(result):
     X, y = table()
     drawn = by_name(result)
     assert set(drawn) == {"up", "kind", "noise"}
-    for g, c in enumerate(["no", "yes"]):  # all rows were sampled
+    for g, c in enumerate(["no", "yes"]):  # all rows are in the sample
         np.testing.assert_allclose(drawn["up"].quantiles[g], np.quantile(X["up"][y == c], SHARES))
         there = X["noise"][y == c].dropna()
         np.testing.assert_allclose(drawn["noise"].quantiles[g], np.quantile(there, SHARES))
@@ -118,7 +118,7 @@ def test_distributions_on_spark(result, spark):
     np.testing.assert_allclose(drawn["kind"].shares, by_name(result)["kind"].shares)
 
 
-# --- in words ---
+# --- descriptions in words ---
 
 
 def test_describe_direction(result):
@@ -170,7 +170,7 @@ def test_numbers_with_two_values_have_shares():
     assert describe_direction(named("classification", "no", "yes"), drawn) == "'1': 50 % of no, 0 % of yes"
 
 
-# --- on the page ---
+# --- the report ---
 
 
 def test_render_shows_distributions(result):
@@ -218,7 +218,7 @@ def test_render_a_numeric_target():
     assert "regression, target from -" in found._repr_html_()
 
 
-# --- pictures ---
+# --- plots ---
 
 
 def axes():

@@ -1,4 +1,4 @@
-"""The documentation says what is true: links, lines, examples, settings."""
+"""Checks of the documentation: links, formulas, settings, the first example, and the numbers of benchmarks."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def test_the_formulas_can_be_rendered_as_mathml():
     formulas = re.findall(r"(\$\$?)(?!\s\$)(.+?)\1", (HOME / "docs" / "method.md").read_text(), re.S)
     assert len(formulas) > 100
     for _, formula in formulas:
-        assert "\\" not in latex2mathml.convert(formula)  # commands that are unknown are kept as they are
+        assert "\\" not in latex2mathml.convert(formula)  # unknown commands are left unchanged
 
 
 def test_the_guide_lists_every_setting_with_its_default():
@@ -81,7 +81,7 @@ def canonical(requirement):
 
 @pytest.mark.slow
 def test_the_first_example_runs_after_the_first_install_line():
-    """Run it in a process that imports no other distribution than those the line installs."""
+    """The example runs in a process that can import only the distributions that this line installs."""
     text = (HOME / "README.md").read_text()
     line = re.search(r"^pip install \. (.*?) +#", text, re.M)[1]
     example, printed = re.search(r"```python\n(import belief\n.*?)```\n\n```\n(.*?)```", text, re.S).groups()
@@ -99,7 +99,7 @@ def test_the_first_example_runs_after_the_first_install_line():
     assert done.stdout.partition("\n")[2] == printed
 
 
-SUMMARY_ROWS = {  # by file: the case, the data, and what the summary of the benchmarks says of it
+SUMMARY_ROWS = {  # by file: the case, the data, and the text about it in the summary of the benchmarks
     "local": [
         ("tall", "200,000", "| {seconds:.2f} | {ratio:.2f} times the bare matrix product of queries and rows |"),
         ("wide", "2,350", "| {seconds:.0f} | {ratio:.2f} times the bare matrix product; {peak_gb:.1f} GB memory"),

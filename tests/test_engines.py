@@ -40,13 +40,13 @@ LABELS = np.sort(rng.integers(0, 3, M)).astype(np.int32)
 DISCRETE = np.arange(F) == 3
 PLAIN = (rng.standard_normal((M, F)) + LABELS[:, None] * (np.arange(F) < 2)) * (rng.random((M, F)) < 0.2)
 PLAIN[:, 3] = rng.integers(0, 3, M) * (rng.random(M) < 0.5)
-PLAIN[-20:] = PLAIN[:20]  # copies: ties
+PLAIN[-20:] = PLAIN[:20]  # copies of rows cause ties
 MISSING = np.where(rng.random((M, F)) < 0.15, np.nan, PLAIN)
 VALUES = {"plain": PLAIN, "missing": MISSING}
 
 
 def local(source, X, small_rows=0, **options):
-    """The engine for a table in memory; by default small tables take the code path of large ones."""
+    """Return the engine for a table in memory; by default, small tables take the code path of large ones."""
     resources = Resources(small_rows=small_rows, **options)
     return local_engine(source(X), np.arange(3), LABELS, DISCRETE, resources)
 
@@ -87,7 +87,7 @@ CASES += [(name, "missing") for name in HOLES if name in MAKE]
 
 @pytest.fixture(scope="module", params=CASES, ids=", ".join)
 def case(request, _stopped_at_the_end):
-    """An engine that has described the data, and a reference engine."""
+    """Return the name of the table, an engine that has described the data, and a reference engine."""
     name, values = request.param
     X = VALUES[values]
     with ExitStack() as stack:
@@ -95,7 +95,7 @@ def case(request, _stopped_at_the_end):
         engine = stack.enter_context(MAKE[name](X))
         assert isinstance(engine, SmallEngine) == (name == "small")
         if isinstance(engine, ClusterEngine):
-            engine.cluster.min_block_bytes = 0  # several blocks
+            engine.cluster.min_block_bytes = 0  # so that there are several blocks
         engine.describe()
         if isinstance(engine, ClusterEngine):
             engine.gathered.portion_pairs = 50
@@ -110,7 +110,7 @@ def difference(case):
 
 
 def comparable(record):
-    """The fields by name. The origin of sums depends on the blocks, so it is removed."""
+    """Return the fields by name. The origin of sums depends on the blocks, so it is removed."""
     fields = flatten(record)
     if "origin" in fields:
         origin = np.nan_to_num(fields.pop("origin"))
@@ -128,7 +128,7 @@ def same(got, wanted):
 
 
 def pairs(seed, weights=False, n_queries=30):
-    """Random pairs of random kinds, sorted by query."""
+    """Return random pairs of random kinds, sorted by query."""
     draw = np.random.default_rng(seed)
     query = np.repeat(draw.permutation(M)[:n_queries], 7)
     neighbour = draw.integers(0, M, len(query))
@@ -165,7 +165,7 @@ def test_sample(case, quota):
 
 @cache
 def neighbours_of_oracle(values, features=tuple(range(F)), neighborhood="per_class"):
-    """The oracle is slow, and the same for all engines."""
+    """Return the neighbours from the oracle. They are cached, because it is slow and the same for all engines."""
     X, discrete = VALUES[values][:, features], DISCRETE[list(features)]
     asked = {"discrete": discrete, "k": 4, "s": 50, "scale": "standard", "neighborhood": neighborhood, "seed": 5}
     return naive.belief(X, LABELS, 1, **asked).neighbours
@@ -187,7 +187,7 @@ def test_nearest(case, difference, neighborhood):
 
 @pytest.mark.parametrize("features", [(4,), (0, 3, 5), tuple(range(F))], ids=["one", "some", "all"])
 def test_nearest_by_some_features(case, difference, features):
-    """As if the table had these columns alone."""
+    """The neighbours are the same as in a table that has only these columns."""
     values, engine, right = case
     sample = right.sample(np.array([50]), 5)
     found = engine.nearest(sample, difference.restrict(np.array(features)), Search(4, 3, 5))
@@ -258,7 +258,7 @@ def test_joint_and_joint_floor(case, difference, columns):
 
 
 def test_joint_by_rate(case, difference):
-    """Sparse rows sum the complement, which has the same correlation."""
+    """For sparse rows, engines sum the complements of the rates, which have the same correlation."""
     _, engine, right = case
     watches = [(pairs(1), np.array([3, 5])), (pairs(2), np.arange(F))]
     asked = (difference, Collisions(0.8, by="rate"), watches, np.array([2, 3, 7, 0]))
@@ -269,7 +269,7 @@ def test_joint_by_rate(case, difference):
 
 @pytest.mark.parametrize("weights", [False, True])
 def test_tally_spread_over_queries(case, difference, weights):
-    """The spread needs all pairs of a query in one sum, wherever their rows are."""
+    """To compute the spread, all pairs of a query must be in one sum, wherever their rows are stored."""
     batches = []
     for seed in (4, 5):
         some = pairs(seed, weights)
@@ -299,7 +299,7 @@ def check_outcome(got, wanted):
     np.testing.assert_allclose(got.weights, wanted.weights, **CLOSE)
     np.testing.assert_allclose(got.scores, wanted.scores, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(got.se, wanted.se, **CLOSE)
-    for name in ("p_neighbours", "round", "metric"):  # the probe is the same everywhere, and its sums are exact
+    for name in ("p_neighbours", "round", "metric"):  # the probe is the same on all engines, and sums are exact
         np.testing.assert_array_equal(getattr(got, name), getattr(wanted, name), err_msg=name)
     np.testing.assert_allclose(got.p_value, wanted.p_value, rtol=1e-6, atol=1e-290)
     np.testing.assert_allclose(got.null_weight, wanted.null_weight, **CLOSE)
@@ -308,7 +308,7 @@ def check_outcome(got, wanted):
 
 @cache
 def outcome(values, settings):
-    """What the reference engine finds."""
+    """Return the result of the reference engine."""
     with local(in_memory, VALUES[values]) as engine:
         return traced.run(engine, settings)
 
@@ -317,7 +317,7 @@ def test_belief(case):
     values, engine, _ = case
     got = traced.run(engine, SETTINGS)
     check_outcome(got, outcome(values, SETTINGS))
-    assert np.isfinite(got.p_neighbours).sum() >= 5  # or it would compare nothing
+    assert np.isfinite(got.p_neighbours).sum() >= 5  # otherwise, nothing is compared
     assert got.q_value[:2].max() < 0.05 < got.q_value[2:].min()
 
 
@@ -337,7 +337,7 @@ def test_belief_merges_copies(name):
     check_outcome(got, outcome("plain", merging))
 
 
-NUMBERS = np.round(PLAIN[:, 0] * PLAIN[:, 1] + PLAIN[:, 4] + 0.05 * rng.standard_normal(M), 2)  # some are equal
+NUMBERS = np.round(PLAIN[:, 0] * PLAIN[:, 1] + PLAIN[:, 4] + 0.05 * rng.standard_normal(M), 2)  # with ties
 
 
 NUMERIC = {

@@ -1,4 +1,4 @@
-"""The experiments of docs/reproduction.md, in small: what the page says still comes out."""
+"""The experiment on redundancy, in small: its data, and whether docs/reproduction.md agrees with the stored answers."""
 
 import importlib
 from pathlib import Path
@@ -23,7 +23,7 @@ def test_planted_copies_are_near_copies(redundancy):
     assert np.bincount(origin + 1).tolist() == [100] + [10] * 10
     correlation = np.corrcoef(X, rowvar=False)
     for feature in range(10):
-        best = correlation[np.ix_(origin == feature, origin == feature)].min(axis=1).max()  # the original's
+        best = correlation[np.ix_(origin == feature, origin == feature)].min(axis=1).max()  # of the original
         assert 0.95 < best < 0.99
 
 
@@ -54,16 +54,16 @@ def test_only_missing_answers_are_computed(redundancy, monkeypatch, tmp_path):
     assert len(kept.answers) == len(every)
     assert redundancy.compute().answers == kept.answers
     assert asked == every
-    monkeypatch.setattr(redundancy, "BLUR", 0.5)  # other data: all anew
+    monkeypatch.setattr(redundancy, "BLUR", 0.5)  # with other data, all answers are computed again
     redundancy.compute()
     assert asked == 2 * every
 
 
 @pytest.fixture
 def kept(redundancy):
-    """The published answers."""
+    """Return the published answers."""
     found = redundancy.Answers(redundancy.CELLS, redundancy.configuration())
-    assert found.answers, "redundancy.jsonl is of another configuration: run experiments/redundancy.py again"
+    assert found.answers, "redundancy.jsonl has answers of another configuration: run experiments/redundancy.py again"
     return found
 
 
@@ -76,7 +76,7 @@ def test_what_the_page_says_in_words(redundancy, kept):
     words = " ".join(redundancy.PAGE.read_text().split())
 
     def times(method, seeds, shifts="0.6 to 1.2"):
-        """How many times as many features as without mCR, over all seeds."""
+        """Return how many times as many features are found as without mCR, over all seeds."""
         more, plain = ([kept.answers[redundancy.key_of(x, 10, seed, shifts)] for seed in seeds]
                        for x in (f"BELIEF + mCR, θ = {method}", "BELIEF"))  # fmt: skip
         return sum(more) / sum(plain)

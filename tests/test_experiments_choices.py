@@ -1,4 +1,4 @@
-"""The study of the settings, in small: each answer is what it says, and the tables compare like with like."""
+"""The experiment on the settings, in small: its scores, its stored answers, and whether its page agrees with them."""
 
 import importlib
 
@@ -15,7 +15,7 @@ def modules():
 
 @pytest.fixture
 def small(modules, monkeypatch, tmp_path):
-    """The study with two cases, and its answers in another place."""
+    """Return the modules of the experiment, with two cases only, and its answers in a temporary folder."""
     choices, page, common = modules
     names = ("Parity3+3", "SD2")
     cases = {name: choices.CASES[name] for name in names}
@@ -26,7 +26,7 @@ def small(modules, monkeypatch, tmp_path):
 
 
 def test_real_data_is_judged_on_rows_that_did_not_select(modules):
-    """Noise tells nothing of new rows, but much of rows that had a say in which of 2,000 columns of it to take."""
+    """Noise columns do not predict new rows, but they predict the rows by which they were selected out of 2,000."""
     choices, *_ = modules
     rng = np.random.default_rng(0)
     y = rng.permutation(np.arange(60) % 2)
@@ -37,7 +37,7 @@ def test_real_data_is_judged_on_rows_that_did_not_select(modules):
 
     assert choices.macro_f1(data, select, 0) < 0.57
     leaked = select(data)
-    assert choices.macro_f1(data, lambda part: leaked, 0) > 0.7  # so the bound above would notice
+    assert choices.macro_f1(data, lambda part: leaked, 0) > 0.7  # so leaks would exceed the bound above
     told = data._replace(X=np.column_stack([data.X[:, 1:], y]))
     assert choices.macro_f1(told, select, 0) > 0.9
 

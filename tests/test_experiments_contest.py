@@ -1,4 +1,4 @@
-"""The contest of selectors, in small: each piece does what its page says, and the page shows what is kept."""
+"""The comparison of selectors in experiments/contest.py: its data, scores and ranks, and whether the pages agree."""
 
 import importlib
 import zlib
@@ -15,13 +15,13 @@ MODULES = ("choices", "common", "contest", "contest_marks", "contest_page", "con
 
 @pytest.fixture(scope="module")
 def it():
-    """The modules of the experiment, by name."""
+    """Return the modules of the experiment, by name."""
     return {name: importlib.import_module(name) for name in MODULES}
 
 
 @pytest.fixture(scope="module")
 def kept(it):
-    """The published answers."""
+    """Return the published answers."""
     return kept_answers(it["contest"])
 
 
@@ -77,7 +77,7 @@ def test_the_pairs_beside_a_rare_class_say_something_only_together(it):
 # --- selectors ---
 
 
-NAMES = [  # written down again: who takes part is not to change unseen
+NAMES = [  # repeated here, so that the selectors do not change unnoticed
     "BELIEF", "BELIEF, as in the paper", "BELIEF, no redundancy", "F test", "mutual information",
     "ReliefF (fast-select)", "MultiSURF (fast-select)", "mRMR (ours)", "mRMR (mrmr-selection)",
     "L1 logistic regression", "random forest", "SVM-RFE", "RELIEF, K-means", "RELIEF, Gram-Schmidt", "RELIEF, cleaned",
@@ -90,11 +90,11 @@ def test_all_take_part(it):
     assert list(it["contest_selectors"].SELECTORS) == NAMES
 
 
-# --- judges ---
+# --- scores ---
 
 
 class Here:
-    """A worker in this process."""
+    """A worker that runs selectors in this process and records its tasks."""
 
     def __init__(self, it):
         self.it, self.asked = it, []
@@ -152,7 +152,7 @@ def test_only_missing_answers_are_computed_and_none_after_one_that_did_not_end(i
 
 
 def some(it, tmp_path, marks):
-    """Answers with these F1 by set and selector; None did not end."""
+    """Return answers with these F1 scores by data set and selector; None if the selector did not finish in time."""
     answers = it["common"].Answers(tmp_path / "contest.jsonl", {})
     for (each, name), x in marks.items():
         known = {"f1": {"10": [[x, x, x]]}, "seconds": {"10": [0.5]}}
@@ -184,7 +184,7 @@ def test_friedmans_statistic_and_nemenyis_difference(it):
         assert far == pytest.approx(q * np.sqrt(k * (k + 1) / (6 * 17)), rel=1e-3)
 
 
-# --- what is published ---
+# --- the published pages ---
 
 
 def test_the_published_page_is_that_of_the_answers(it, kept):
@@ -194,7 +194,7 @@ def test_the_published_page_is_that_of_the_answers(it, kept):
 B, F, MRMR, L1, FOREST = "BELIEF", "F test", "mRMR (ours)", "L1 logistic regression", "random forest"
 NONE, SURF, RELIEFF, RFE, MI = NAMES[2], NAMES[6], NAMES[5], "SVM-RFE", "mutual information"
 TURF = "TuRF (fast-select)"
-TOLD = [  # what docs/choosing.md says, what of, and of whom
+TOLD = [  # sentences of docs/choosing.md, the kind of their numbers, and the selectors
     ("F1 is {} for BELIEF, {} for the F test, {} for mRMR and {} for a random forest.", "F1", [B, F, MRMR, FOREST]),
     ("interactions: TuRF {}, BELIEF {}, MultiSURF {}, random forest {}, F test {}, mRMR {} |", "interactions",
      [TURF, B, SURF, FOREST, F, MRMR]),
@@ -228,7 +228,7 @@ TOLD = [  # what docs/choosing.md says, what of, and of whom
 
 
 def measured(it, kept, what, name):
-    """A number of the contest, as a page has it."""
+    """Return a number of the comparison, formatted as on the page."""
     m, tasks = it["contest_marks"], it["contest_tasks"]
     every = m.taking_part(kept)
     if isinstance(what, tuple):

@@ -1,4 +1,4 @@
-"""The large experiments in small: every answer is what it says, is kept, and the pages show what is kept."""
+"""The large experiments, in small: their data, their stored answers, and whether the pages agree with them."""
 
 import importlib
 import re
@@ -21,15 +21,15 @@ MODULES = ("large", *(f"large_{part}" for part in PARTS), "sampling", "sampling_
 
 @pytest.fixture(scope="module")
 def it():
-    """The modules of the experiments, by name."""
+    """Return the modules of the experiments, by name."""
     return {name: importlib.import_module(name) for name in MODULES}
 
 
 @pytest.fixture
 def tiny(it, monkeypatch):
-    """A sparse table and a dense one in two folds."""
+    """Return two small tasks by name: a sparse table, and a dense one in two folds."""
     monkeypatch.setattr(sys.modules["common"], "commit", lambda: "abc")
-    monkeypatch.setattr(it["large_judges"], "ITERATIONS", 5)  # each is a job
+    monkeypatch.setattr(it["large_judges"], "ITERATIONS", 5)  # each iteration is a Spark job
     tasks = it["large_tasks"]
     sparse = tasks.look_alikes(400, 400, (400, 2000), (400, 2000))["url-like"]
     dense = tasks.Task(partial(tasks.ecbdl14_like, 300, 1), folds=2)
@@ -37,7 +37,7 @@ def tiny(it, monkeypatch):
 
 
 def never(fold):
-    raise AssertionError("nothing is left to compute")
+    raise AssertionError("the answer is not stored")
 
 
 def test_the_tables_are_computed_once(it, tiny, spark, tmp_path):
@@ -46,7 +46,7 @@ def test_the_tables_are_computed_once(it, tiny, spark, tmp_path):
     study.compute()
     text = it["large_page"].markdown(study)
     assert study.on_spark("url-like")["same"]
-    # the first five of ten are asked for once, but mCR selects five and ten apart
+    # ten features are selected once, and the first five are used; with mCR, five are selected separately
     kept = read_answers(tmp_path / "large.jsonl")["answers"]
     assert [key for key in kept if key.startswith("url-like | fold 0 | BELIEF")] == [
         "url-like | fold 0 | BELIEF, k = 3 | 10",
@@ -97,7 +97,7 @@ def test_a_table_goes_to_spark_as_it_is_and_in_order(it, spark):
 
 
 def test_what_the_paper_prints_most_is_f1_of_one_class_always(it):
-    """0.8349 on kddb and 0.9749 on ECBDL14, if 88.77 % and 98.32 % of the rows are of that class."""
+    """If 88.77 % and 98.32 % of the rows are of the predicted class, F1 is 0.8349 on kddb and 0.9749 on ECBDL14."""
     for share, figure in ((0.88768, 0.8349), (0.98322, 0.9749)):
         assert share * 2 * share / (1 + share) == pytest.approx(figure, abs=5e-5)
     paper = it["large_paper"].PAPER
@@ -127,7 +127,7 @@ def test_rows_to_judge_by_are_no_rows_to_learn_from(it, data_home, monkeypatch):
     assert [len(x.y) + len(x.truth) for x in folds] == [10_000] * 3
 
 
-FILES = {  # of each real set, and of its test file
+FILES = {  # the file of each real data set, and its test file
     "epsilon": ("epsilon_normalized", "epsilon_normalized.t"),
     "ECBDL14": ("ECBDL14.arff", "ECBDL14_test.arff"),
     "url": ("url_combined", None),
@@ -145,7 +145,7 @@ HEAD = """@relation made
 
 
 def write_real(folder, name, rows, test=False, letters="HECX"):
-    """A file like a published one; the first feature of row i is i, and its class is 1 unless 3 divides i."""
+    """Write a file like a published one; the first feature of row i is i, and its class is 1 unless 3 divides i."""
     if name == "ECBDL14":
         text = HEAD + "".join(f"{i},{letters[i % len(letters)]},{i % 5},{i % 3},{int(i % 3 > 0)}\n" for i in rows)
     else:
@@ -154,7 +154,7 @@ def write_real(folder, name, rows, test=False, letters="HECX"):
 
 
 def firsts(X):
-    """The first feature of each row."""
+    """Return the first feature of each row."""
     return (X[:, [0]].toarray() if hasattr(X, "toarray") else X[:, :1]).ravel().astype(int).tolist()
 
 
@@ -183,7 +183,7 @@ def test_the_test_file_judges_where_there_is_one(it, name, tmp_path):
     assert firsts(data.X) == list(range(1, 51))
     assert firsts(data.Z) == [1001, 1002, 1007]
     assert data.truth.tolist() == [1, 0, 1]
-    if name == "ECBDL14":  # a letter has the same code in both files, though the test file has no other
+    if name == "ECBDL14":  # X has the same code in both files, although the test file has no other letter
         assert set(data.Z[:, 1]) == set(data.X[2::4, 1])
         assert len(set(data.X[:, 1])) == 4
 
@@ -202,12 +202,12 @@ def test_a_row_and_its_copies_are_on_one_side(it, tmp_path):
 
 @pytest.fixture
 def kept(it, data_home, monkeypatch):
-    """The studies that are published; what is not among their answers cannot be computed."""
+    """Return the published studies. Making their data raises an error, so only stored answers can be used."""
     monkeypatch.setenv("BELIEF_DATA", str(data_home))
     found = {}
     for name in ("large", "sampling"):
         study = it[name].published()
-        assert study.answers.answers, f"{name}.json is of another configuration: run experiments/{name}.py again"
+        assert study.answers.answers, f"{name}.jsonl has another configuration: run experiments/{name}.py again"
         for tasks in [study.tasks, getattr(study, "over_reduced", {})]:
             tasks.update({key: replace(task, make=never) for key, task in tasks.items()})
         found[name] = study
@@ -272,7 +272,7 @@ def test_what_the_page_says_of_batches_in_the_paper(it):
     said, paper = words_of(it["large"].PAGE), it["large_paper"].PAPER
 
     def most(kind):
-        """The largest difference of two figures that were both printed."""
+        """Return the largest difference between batches of 0.1 and 0.25, where the paper prints both figures."""
         return max(
             abs(a - b)
             for judge in paper for rows in paper[judge].values() for k in it["large_ways"].PAPERS.k

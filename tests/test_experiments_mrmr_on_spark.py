@@ -1,4 +1,4 @@
-"""mRMR on Spark selects the same as locally; the last test runs the others on Spark Connect."""
+"""mRMR on Spark selects the same features as locally; the last test runs some of the others on Spark Connect."""
 
 import os
 
@@ -44,7 +44,7 @@ def test_mrmr_frame_selects_like_mrmr(spark, form, bins):
     assert found.selected.tolist() == local.selected_.tolist()
     assert found.scores == pytest.approx(local.selection_scores_, abs=1e-9)
     assert found.weights == pytest.approx(local.scores_, abs=1e-9)
-    assert found.selected[-1] == 5  # the constant one
+    assert found.selected[-1] == 5  # the constant feature
 
 
 def test_mrmr_frame_with_plain_columns_and_persisted_blocks(spark):
@@ -92,7 +92,7 @@ def test_mrmr_frame_with_cuts_from_a_sample(spark, monkeypatch):
     X = X[:, [0, 1, 2, 7]]
     found = mrmr_frame(frame(spark, X, y), features="features", label="label", n=4, bins=4)
     assert [rows for rows, _ in at] == [100] * 4
-    codes = [np.searchsorted(upto, x) for x, (_, upto) in zip(X.T, at, strict=True)]  # a value on a cut belongs below
+    codes = [np.searchsorted(upto, x) for x, (_, upto) in zip(X.T, at, strict=True)]  # a value at a cut is below it
     assert found.weights == pytest.approx([mutual_info_score(y, x) for x in codes], abs=1e-9)
     assert found.weights != pytest.approx(MRMR(4, bins=4).fit(X, y).scores_, abs=1e-6)
 
@@ -127,7 +127,7 @@ def test_mrmr_frame_refuses_bad_input(spark, monkeypatch):
         mrmr_frame(df, features="features", label="label", n=2, bins=None)
 
 
-@pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="this is the child")
+@pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="this is the child process")
 def test_on_spark_connect():
     with connect_server() as address:
         on_connect(address, __file__, "-k", "quotient or sparse_vectors")

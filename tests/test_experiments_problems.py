@@ -1,4 +1,4 @@
-"""Generated problems: the published figures were computed on these rows, and blocks of any size have the same rows."""
+"""Generated problems: the rows are the same as for the published figures, whatever the size of blocks."""
 
 from hashlib import blake2b
 
@@ -114,7 +114,7 @@ REFUSED = {
 
 def test_single_cells_have_the_density_asked_for_and_markers_of_each_type():
     problem = single_cells(2_000, 3_000, 0.05, n_types=4, n_markers=5)
-    X, strongest = problem.X[0], problem.informative[:4]  # one of each type
+    X, strongest = problem.X[0], problem.informative[:4]  # one marker of each type
     assert X.nnz / np.prod(X.shape) == pytest.approx(0.05, abs=0.003)
     means = np.array([X[problem.y == t].mean(axis=0)[strongest] for t in range(4)])
     assert means.argmax(axis=0).tolist() == [0, 1, 2, 3]

@@ -24,7 +24,7 @@ def test_load_shapes(name, data_home):
     assert data.name == name
 
 
-CLASSES = {  # and how many rows each has
+CLASSES = {  # the number of rows of each class
     "colon": {-1: 40, 1: 22}, "leukemia": {-1: 47, 1: 25}, "lung": {1: 6, 2: 5, 3: 5, 4: 16, 5: 7, 6: 13, 7: 21},
     "lymphoma": {1: 46, 2: 10, 3: 9, 4: 11, 5: 6, 6: 6, 7: 4, 8: 2, 9: 2},
     "ECBDL14_1K": {0: 500, 1: 500}, "ECBDL14_test_1K": {0: 536, 1: 464},
@@ -41,9 +41,9 @@ def test_relevant_features_determine_the_class(data_home):
     corral, xor, parity = (load(name, data_home) for name in ("Corral100", "XOR100", "Parity3+3"))
     a, b, c, d = (corral.X[:, group[0]].astype(int) for group in corral.relevant)
     assert np.array_equal(corral.y, (a & b) | (c & d))
-    assert (corral.X[:, 5] == corral.y).sum() == 24  # of 32, the trap
+    assert (corral.X[:, 5] == corral.y).sum() == 24  # an irrelevant feature that equals the class in 24 of 32 rows
     assert np.array_equal(xor.y, xor.X[:, [g[0] for g in xor.relevant]].sum(axis=1) % 2)
-    for member in (0, 1):  # one feature of each group suffices
+    for member in (0, 1):  # one feature of each group is enough
         assert np.array_equal(parity.y, parity.X[:, [g[member] for g in parity.relevant]].sum(axis=1) % 2)
     assert parity.redundant.tolist() == [3, 4, 5]
 
@@ -54,7 +54,7 @@ def test_load_mixed_columns(data_home):
     assert np.flatnonzero(data.discrete).tolist() == [1, 2, 3, 6, 11, 20, 21]
     assert [str(t) for t in data.X.schema.types[:5]] == ["double", "string", "string", "string", "double"]
     assert set(data.y) == {"negative", "positive"}
-    with pytest.warns(UserWarning, match="rows are copies of another row"):  # the same connection, again and again
+    with pytest.warns(UserWarning, match="rows are copies of another row"):  # identical connections
         assert len(belief.select(data.X, data.y, 5, discrete_features=data.discrete, random_state=0).selected) == 5
 
 
@@ -120,7 +120,7 @@ def test_load_arff_with_nominal_columns(name, tmp_path):
 
 
 def test_load_from_folder_in_environment_variable(monkeypatch, tmp_path):
-    (tmp_path / "Corral.csv").write_text("0,0,1,1,0,1,1\n1,0,1,0,0,0,0\n")  # right in the folder
+    (tmp_path / "Corral.csv").write_text("0,0,1,1,0,1,1\n1,0,1,0,0,0,0\n")  # not in a subfolder
     monkeypatch.setenv("BELIEF_DATA", str(tmp_path))
     assert load("Corral").y.tolist() == [1, 0]
     monkeypatch.delenv("BELIEF_DATA")

@@ -1,4 +1,4 @@
-"""The experiment of numeric targets: the page is that of the answers, and what it says holds."""
+"""The experiment on numeric targets: products are found, and the page agrees with the stored answers."""
 
 import importlib
 from pathlib import Path
@@ -18,7 +18,7 @@ def regression():
 @pytest.fixture(scope="module")
 def kept(regression):
     found = regression.Answers(regression.CELLS, {"seeds": regression.SEEDS, "folds": regression.FOLD_SEEDS})
-    assert found.answers, "regression.jsonl is of another configuration: run experiments/regression.py again"
+    assert found.answers, "regression.jsonl has answers of another configuration: run experiments/regression.py again"
     return found
 
 
@@ -38,7 +38,7 @@ def test_what_the_page_says_in_words(regression, kept):
     speeds = [kept.answers[f"speed | {m} x {F}"] for m, F in regression.SIZES]
     assert max(speeds) <= 1.1
 
-    def cost(data):  # by the better of the models
+    def cost(data):  # R² lost by selecting features, each with the better model
         every, some = (
             max(regression.mean(kept, f"worth | {way} | {data} | ", x) for x in regression.MODELS)
             for way in (None, "auto")

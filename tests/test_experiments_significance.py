@@ -1,4 +1,4 @@
-"""The experiments on significance: tables are what their names say, and the page shows the answers."""
+"""The experiments on significance: the tables match their names, and the page shows the stored answers."""
 
 import importlib
 

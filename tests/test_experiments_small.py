@@ -1,4 +1,4 @@
-"""experiments/small.py: the scores are the paper's, nothing leaks, and the page says what the answers say."""
+"""experiments/small.py: its score is that of the paper, no test rows leak, and its page agrees with the answers."""
 
 import importlib
 from pathlib import Path
@@ -60,7 +60,7 @@ def test_the_second_of_a_group_is_redundant(tasks, made_anew):
 def test_the_published_madelon_too_but_elsewhere(tasks, published):
     found = tasks.informative("Madelon")
     assert len(found) == 20
-    assert min(found) >= 20  # so the paper's features 1-20 are noise
+    assert min(found) >= 20  # so columns 1-20, which the paper counts as relevant or redundant, are noise
     assert tasks.counts("Madelon", np.array(sorted(found))) == [5, 15, 0]
 
 
@@ -94,7 +94,7 @@ def test_only_missing_answers_are_computed(small, made_anew, monkeypatch, tmp_pa
     write_answers(file, kept)
     small.compute(small.Answers(file, small.configuration()))
     assert asked[24:] == [("SD1", True, "mRMR", 2)]
-    monkeypatch.setattr(small, "BINS", 7)  # another configuration: all anew
+    monkeypatch.setattr(small, "BINS", 7)  # with another configuration, all answers are computed again
     small.compute(small.Answers(file, small.configuration()))
     assert len(asked) == 25 + 24
 
@@ -151,7 +151,7 @@ def test_what_the_page_of_all_experiments_says_of_the_small_ones(small, kept, ma
     words, answers, gains = words_of(HOME / "docs" / "reproduction.md"), kept.answers, small.gains(kept)
 
     def counts(name, n, paper=False):
-        """Relevant and redundant features of BELIEF and of BELIEF + mCR."""
+        """Return the numbers of relevant and redundant features of BELIEF and of BELIEF + mCR."""
         rows = [small.PAPER[name][m, n] if paper else answers[f"{name} | {m} | {n}"]["counts"] for m in BOTH]
         return [tuple(row[:2]) for row in rows]
 
@@ -188,5 +188,5 @@ def test_some_answers_come_out_again(small, kept, published):
 def test_the_papers_figure_of_what_mcr_gains_follows_from_its_tables(small, kept, made_anew):
     printed = [gain[2] for gain in small.gains(kept).values() if gain[2] is not None]
     assert len(printed) == 10
-    assert sum(g >= 0 for g in printed) == 9  # as it says
+    assert sum(g >= 0 for g in printed) == 9  # as the paper says
     assert max(printed) > 0.5

@@ -1,4 +1,4 @@
-"""What the steps from the paper are worth: tables are as said, pages show the stored answers."""
+"""The experiment on the steps from the paper to the defaults: its scores, and whether the pages show its answers."""
 
 import importlib
 from pathlib import Path
@@ -15,7 +15,7 @@ MODULES = ("common", "steps", "steps_page", "choices")
 
 @pytest.fixture(scope="module")
 def it():
-    """The modules of the experiments, by name."""
+    """Return the modules of the experiments, by name."""
     return {name: importlib.import_module(name) for name in MODULES}
 
 
@@ -37,7 +37,7 @@ def test_features_are_judged_by_rows_that_did_not_select_them(it):
     assert np.mean(marks) < 0.6
 
 
-# --- what is published ---
+# --- the published pages ---
 
 
 @pytest.mark.smoke

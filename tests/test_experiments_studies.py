@@ -1,4 +1,4 @@
-"""The experiment on study designs: its tables are what their names say, and the page shows the answers."""
+"""The experiment on study designs: the tables match their names, and the page shows the stored answers."""
 
 import importlib
 
@@ -50,6 +50,6 @@ def test_the_page_is_that_of_the_answers(it):
     from common import Answers, is_published
 
     answers = Answers(it.ANSWERS, it.configuration())
-    assert answers.answers, "studies.jsonl is of another configuration: run experiments/studies.py again"
+    assert answers.answers, "studies.jsonl has answers of another configuration: run experiments/studies.py again"
     for mark, shown in it.tables(answers).items():
         assert is_published(it.PAGE, f"<!-- {mark} -->\n{shown}\n<!-- /{mark} -->"), mark

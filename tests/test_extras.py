@@ -1,4 +1,4 @@
-"""Optional dependencies, and the translation of messages for the command line."""
+"""Optional dependencies, the translation of messages for the command line, and options without effect."""
 
 import re
 import subprocess
@@ -33,12 +33,12 @@ def test_import_optional_names_a_missing_library_and_how_to_install_it(monkeypat
     with pytest.raises(MissingExtraError, match=said) as error:
         import_optional(name, extra)
     assert isinstance(error.value, ModuleNotFoundError)
-    assert isinstance(error.value, ValueError)  # one line on the command line
+    assert isinstance(error.value, ValueError)  # so the command line prints it in one line
     assert error.value.name == library
 
 
 class Installed:
-    """A distribution that was installed by some tool."""
+    """The metadata of a distribution that was installed by this tool."""
 
     requires = ("numpy>=2.0.2", "pyarrow>=23.0.1; extra == 'files'", 'jinja2>=3.1; extra == "report"')
 

@@ -1,4 +1,4 @@
-"""Files of every format, in memory and streamed: same results, order of rows, number of passes, memory."""
+"""Files of all formats, in memory and streamed: equal results, the order of rows, the number of passes, and memory."""
 
 import bz2
 import gzip
@@ -92,7 +92,7 @@ def written(request, tmp_path):
 
 
 def open_in_blocks(paths, label="class", **options):
-    """Open files that are read in many blocks although they are small."""
+    """Open files that are small, but are read in many blocks."""
     stream = open_files(paths, ColumnSelection(label, **options))
     stream.files.batch_bytes, stream.files.block_bytes = 4 * 10 * 64, 4096
     return stream
@@ -235,7 +235,7 @@ def peak_mb(*arguments):
 @pytest.mark.slow
 @pytest.mark.linux
 def test_memory_is_less_than_file_size(tmp_path):
-    """A file of 350 MB needs less memory than its size, and twice the rows do not need more."""
+    """A file of 350 MB needs less memory than its size, and the second half of its rows needs little more memory."""
     rng = np.random.default_rng(0)
     m, F = 40_000, 100
     y = rng.integers(0, 2, m)
@@ -253,7 +253,7 @@ def test_memory_is_less_than_file_size(tmp_path):
     size = (tmp_path / "whole.parquet").stat().st_size / 2**20
     assert size > 330
     # On average, the second half of the file adds 170 MB to its size and 30 MB to the peak. But the peaks of a file
-    # differ by up to 42 MB between runs, so the least of three counts.
+    # differ by up to 42 MB between runs, so the smallest of three runs counts.
     tiny = half = whole = np.inf
     for _ in range(3):
         peaks = [peak_mb(tmp_path / f"{name}.parquet", *options) for name in sizes]
@@ -305,7 +305,7 @@ def test_unusable_targets_of_files_raise(tmp_path, options, message):
 
 
 def test_select_from_files_of_timestamps_gives_the_same_result_as_from_memory(tmp_path):
-    """The standard deviation of large numbers does not depend on how the rows are cut."""
+    """The standard deviations of large numbers do not depend on how the rows are divided into blocks."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 300)
     X = 1.7e18 + rng.normal(0, 1e4, (300, 6)) + np.outer(y, [5e3, 4e3, 0, 0, 0, 0])

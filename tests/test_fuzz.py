@@ -1,4 +1,4 @@
-"""A small part of the fuzzers of fuzz.py with fixed seeds; the nightly workflow runs them for an hour with new ones."""
+"""A few cases of fuzz.py, with fixed seeds. The nightly workflow runs it for an hour with new seeds."""
 
 import fuzz
 import pytest
@@ -38,6 +38,6 @@ def test_fuzzer_finds_what_fails(monkeypatch, tmp_path):
     assert "took more than a minute" in found.failures[6]
     assert found.outcomes == {"fine": 5}
     assert "python tests/fuzz.py files --seed 4 --cases 1" in found.summary()
-    many = fuzz.Fuzzer("files", 8, 10**6, seconds=2).run()  # ends when the time is up
+    many = fuzz.Fuzzer("files", 8, 10**6, seconds=2).run()  # it stops at the time limit
     assert many.outcomes
     assert not many.failures

@@ -1,4 +1,4 @@
-"""The examples of the gallery run without warnings, and what their text says is true."""
+"""The examples of the gallery run without warnings, and the claims in their text are true."""
 
 import os
 import runpy
@@ -19,7 +19,7 @@ EXAMPLES = sorted(path.stem for path in GALLERY.glob("plot_*.py") if path.stem !
 
 @pytest.fixture(scope="module")
 def run():
-    """Return a function that runs an example once, and returns its variables and what it printed."""
+    """Return a function that runs an example once, and returns its variables and its output."""
     plt = pytest.importorskip("matplotlib.pyplot")
     plt.switch_backend("agg")
     known = {}
@@ -38,7 +38,7 @@ def run():
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples_run_without_warnings(run, name, capfd):
-    """Warnings are errors in the tests; those of other threads and processes would be printed."""
+    """In tests, warnings raise errors; only warnings of other threads and processes are printed."""
     printed = run(name, capfd)[1]
     assert "Warning" not in printed
     assert str(HOME) not in printed
@@ -84,7 +84,7 @@ def test_interactions_are_found_and_named(run, capfd):
     assert len(v["boards"]) == 958
     named = {j: partner for j, partner in zip(v["result"].selected, v["result"].partner, strict=True) if partner >= 0}
     assert named
-    assert set(named) & {1, 3, 5, 7}  # the edges
+    assert set(named) & {1, 3, 5, 7}  # the middles of the edges of the board
 
 
 def test_auto_stops_where_the_accuracy_does(run, capfd):
@@ -139,7 +139,7 @@ def test_one_gene_of_each_pair_of_copies_is_selected(run, capfd):
 
 
 def test_spark_selects_what_one_machine_selects(spark):
-    """In a process of its own, because the example stops its session."""
+    """The example runs in a new process, because it stops its Spark session."""
     program = [sys.executable, "-W", "ignore", str(GALLERY / f"{ON_SPARK}.py")]
     paths = {"PYTHONPATH": str(HOME / "src"), "MPLBACKEND": "agg"}
     done = subprocess.run(program, capture_output=True, text=True, env=os.environ | paths, timeout=300)

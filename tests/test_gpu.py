@@ -1,6 +1,6 @@
 """The GPU engine gives the results of the CPU engine: on torch's CPU device, and on a GPU if there is one.
 
-The conformance suite and the oracle tests run on it too: see `make_engine` in conftest.py and test_engines.py.
+The conformance suite and the oracle tests run on it, too: see `make_engine` in conftest.py and test_engines.py.
 """
 
 import json
@@ -41,7 +41,7 @@ def torch_device(device):
 
 
 def resources_for(device, **options):
-    """Resources for the CPU engine ("cpu") or for torch on one of the DEVICES."""
+    """Return resources for the CPU engine ("cpu") or for torch on one of the DEVICES."""
     return Resources(torch_devices=() if device == "cpu" else (torch_device(device),), **options)
 
 
@@ -57,12 +57,12 @@ def as_small(engine):
 
 
 def fit(X, labels, discrete, device, working_memory=2**30, limits=(), **settings):
-    """Run the whole method on a device, with some attributes of the engine."""
+    """Run the whole method on a device; `limits` are attributes to set on the engine."""
     resources = resources_for(device, working_memory=working_memory)
     engine = as_small(local_engine(ArraySource(X), np.arange(labels.max() + 1), labels, discrete, resources))
     vars(engine).update(limits)
     with warnings.catch_warnings(), engine:
-        warnings.simplefilter("ignore", UserWarning)  # few rows of the rare class
+        warnings.simplefilter("ignore", UserWarning)  # the rare class has few rows
         found = run_belief(engine, Settings(**settings), lambda *described: None, lambda *progress: None)
         return SimpleNamespace(**found)
 
@@ -92,7 +92,7 @@ def check_fit(X, labels, discrete, device, settings, **limits):
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(("m", "n_features"), [(600, 6000), (20_000, 6)])
 def test_fit_of_large_tables_equals_cpu(m, n_features, device):
-    """Sums over many pairs of wide rows are computed in parts; the first thresholds are those of 4,096 rows a class."""
+    """In the wide table, pairs are summed in parts. In the tall one, thresholds start from 4,096 rows per class."""
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, m).astype(np.int32)
     X = rng.normal(size=(m, n_features)).astype(np.float32) + labels[:, None] * np.linspace(1, 0, n_features)
@@ -135,7 +135,7 @@ def test_tie_keys_and_round9():
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_surplus_copies_do_not_fill_the_lists(device, monkeypatch):
-    """With 64 different rows every threshold is a tie of many; surplus copies are dropped, and no neighbour is."""
+    """With 64 different rows, many copies tie at each threshold; surplus copies are dropped, but no neighbours."""
     rng = np.random.default_rng(0)
     X, labels = rng.integers(0, 2, (900, 6)).astype(float), (np.arange(900) % 2).astype(np.int32)
     X[:700] = X[0]
@@ -325,7 +325,7 @@ def test_cluster_tasks_use_belief_device(tmp_path):
         found.append(subprocess.run(command, capture_output=True, text=True, check=False, env=variables))
     on_cpu, on_gpu = found
     assert on_cpu.returncode == 0
-    if not torch.cuda.is_available():  # then a task fails, since it would use the GPU
+    if not torch.cuda.is_available():  # the tasks fail, because they try to use a GPU
         assert "device='cuda' needs an NVIDIA GPU" in on_gpu.stderr
         return
     (selected, w), (mine, my_w) = (json.loads(done.stdout) for done in found)

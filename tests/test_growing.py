@@ -14,7 +14,7 @@ rng = np.random.default_rng(8)
 M = 9_000
 Y = rng.integers(0, 2, M)
 CLEAR = rng.standard_normal((M, 12)) + np.r_[np.full(4, 1.2), np.zeros(8)] * Y[:, None]
-CLOSE = rng.standard_normal((M, 12)) + np.linspace(0.5, 0.3, 12) * Y[:, None]  # the third and the fourth hardly differ
+CLOSE = rng.standard_normal((M, 12)) + np.linspace(0.5, 0.3, 12) * Y[:, None]  # features 3 and 4 have similar weights
 
 
 # --- the sample ---
@@ -85,7 +85,7 @@ def test_forecast_lets_copies_replace_each_other():
 
 
 def test_forecast_respects_theta():
-    """The third feature is partly redundant with the first: only then is the second one selected."""
+    """The third feature is partly redundant with the first, so the second is selected instead if theta is 1."""
     w, se = np.array([1.0, 0.5, 0.9]), np.full(3, 0.01)
     R = np.array([[1, 0, 0.7], [0, 1, 0], [0.7, 0, 1.0]])
     assert forecast(w, se, R, np.array([0, 1]), make_rule("agreement", 1.0)).chance == 1.0
@@ -105,7 +105,7 @@ def test_find_rivals():
     assert find_rivals(w, se, np.array([1, 2]), 0.8).tolist() == [1, 2, 3]
 
 
-# --- together ---
+# --- interaction partners ---
 
 
 @pytest.mark.slow
@@ -152,7 +152,7 @@ def oversampled(times):
 def test_merging_copies_restores_the_selection():
     X, y = oversampled(20)
     with pytest.warns(UserWarning, match="copies of the row itself.*copies='merge'"):
-        kept = belief.select(X, y, 5, random_state=0, copies="keep", **PLAIN)  # by weight alone
+        kept = belief.select(X, y, 5, random_state=0, copies="keep", **PLAIN)  # selected by weight only
     merged, once = (
         belief.select(X, y, 5, random_state=0, copies="merge", **PLAIN),
         belief.select(*oversampled(1), 5, random_state=0),
@@ -169,7 +169,7 @@ def test_univariate_p_values_of_merged_copies():
     merged = belief.select(X, y, 5, copies="merge", **how).p_univariate
     _, once = np.unique(np.column_stack([X, y]), axis=0, return_index=True)
     alone = belief.select(X[once], y[once], 5, **how).p_univariate
-    assert np.mean(merged[5:] < 0.05) < 0.15  # with every copy counted, nearly half of the noise is
+    assert np.mean(merged[5:] < 0.05) < 0.15  # if every copy counted, it would be nearly half
     assert (merged[:5] < 1e-4).all()
     np.testing.assert_allclose(np.log10(merged[5:]), np.log10(alone[5:]), rtol=0.2, atol=0.05)
 

@@ -1,4 +1,4 @@
-"""Tables in memory that are malformed or extreme: the answer is right, or one sentence says what is wrong."""
+"""Malformed or extreme tables in memory: the result is correct, or an error of one sentence says what is wrong."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_every_sparse_format_gives_the_same_result(form):
 
 # --- targets ---
 
-LARGE = np.where(Y, 2**53 + 1, 2**53)  # the same number as floats
+LARGE = np.where(Y, 2**53 + 1, 2**53)  # equal when converted to floats
 LARGE_TABLE = pa.table({**{f"x{j}": X[:, j] for j in range(6)}, "y": LARGE})
 
 
@@ -202,7 +202,7 @@ def test_cells_that_hold_arrays_are_left_out(values):
 
 
 def test_cells_that_hold_huge_integers_raise():
-    frame = pd.DataFrame({"a": cells(10**400, 1)}, dtype=object)  # pandas 2 infers a type, and raises
+    frame = pd.DataFrame({"a": cells(10**400, 1)}, dtype=object)  # with an inferred dtype, pandas 2 raises
     for data, name in ((frame, "'a'"), (cells(10**400, 1)[:, None], "0")):
         with pytest.raises(ValueError, match=f"column {name} of X has integers too large for floats"):
             belief.select(data, Y, 1)

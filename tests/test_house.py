@@ -18,12 +18,12 @@ def modules():
 
 
 def home_of(module):
-    """The part of the house a module is in: the first name below belief."""
+    """Return the part of the package that a module belongs to: the first name after `belief`."""
     return module.split(".")[1] if "." in module else "belief"
 
 
 def imported(tree):
-    """The modules of the package that a module imports, wherever in it; not those for type checkers alone."""
+    """Yield the modules of the package that a module imports, at any place, except those for type checkers only."""
     for_types = {
         id(x)
         for node in ast.walk(tree)

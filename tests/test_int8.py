@@ -81,7 +81,7 @@ def test_same_neighbours_as_float32(seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("start", range(0, 3000 if THOROUGH else 100, 100))
 def test_same_neighbours_as_float32_on_many_tables(start):
-    """100 tables, or 3,000 with BELIEF_THOROUGH=1."""
+    """The test covers 100 tables, or 3,000 with BELIEF_THOROUGH=1."""
     for seed in range(1000 + start, 1100 + start):
         check_random_table(seed)
 
@@ -128,7 +128,7 @@ def test_rows_that_round_badly(values):
 
 
 class Clock:
-    """A clock that counts how often it is read; the time between two readings is constant, or longer each time."""
+    """A clock that counts its readings; the time between readings is constant, or increases by the factor `growth`."""
 
     def __init__(self, growth):
         self.n_readings, self.growth = 0, growth
@@ -151,18 +151,18 @@ def test_the_faster_product_is_used(monkeypatch, growth, sample_size, working_me
     monkeypatch.setattr(time, "perf_counter", clock)
     same(neighbours(X, discrete, labels, "auto", sample_size, 1, working_memory=working_memory), expected)
     if HAS_WORDS and working_memory == 2**30 and sample_size == 4000:
-        assert clock.n_readings == 0  # int16 multiplies each two rows once
-    else:  # two parts of the first rows in float32, and four rounds in int8, or two if these take longer
+        assert clock.n_readings == 0  # int16 is used without measuring, as it multiplies each pair of rows once
+    else:  # measured: two parts of the first rows in float32, and four rounds in int8, or two if int8 is slower
         assert clock.n_readings == (4 + 2 * 4 if growth == 1 else 4 + 2 * 2)
 
 
 def test_wide_noise_is_not_compared_in_int8(monkeypatch):
-    """The errors of wide rows are larger than the differences of their distances, so all rows are compared again."""
+    """In wide rows, rounding errors exceed the differences of distances, so int8 would not exclude any row."""
     rng, clock = np.random.default_rng(0), Clock(1)
     X, labels = rng.standard_normal((1000, 4000), np.float32), rng.integers(0, 3, 1000).astype(np.int32)
     monkeypatch.setattr(time, "perf_counter", clock)
     same(*(neighbours(X, np.zeros(4000, bool), labels, how, 500) for how in ("auto", "float32")))
-    assert clock.n_readings == 2  # one part of the first rows in float32
+    assert clock.n_readings == 2  # measured: one part of the first rows in float32
 
 
 @pytest.mark.slow
@@ -181,7 +181,7 @@ def test_blocks_that_bring_neighbours_in_int16():
 
 
 def sparse_table(seed):
-    """A random sparse table and labels."""
+    """Return a random table with many zeros, and its labels."""
     rng = np.random.default_rng(seed)
     m, F, density = int(rng.integers(20, 500)), int(rng.integers(1, 60)), rng.choice([0.02, 0.1, 0.4])
     X = np.where(rng.random((m, F)) < density, rng.standard_normal((m, F)) * 10.0 ** rng.integers(-3, 4, F), 0.0)
@@ -250,12 +250,12 @@ def test_int8_or_the_index_of_sparse_rows(monkeypatch, first, size):
     labels = rng.integers(0, 3, 4000).astype(np.int32)
     same(*(sparse_neighbours(X, labels, how, 1500, size, scale="none") for how in ("auto", "float32")))
     assert len(done) == 1
-    assert (done[0] == 4000) == (first == 1 and size == 5)  # otherwise, the index compares the other rows
+    assert (done[0] == 4000) == (first == 1 and size == 5)  # otherwise, the other rows are compared by the index
 
 
 @pytest.mark.parametrize("blocks", [1, 3])
 @pytest.mark.parametrize("how", ["float32", "int8"])
-@pytest.mark.parametrize("n", [9, 40])  # few columns are copied out of the rows
+@pytest.mark.parametrize("n", [9, 40])  # up to half of the columns are copied out of the rows
 def test_a_search_by_some_columns_equals_that_of_a_matrix_without_the_others(how, blocks, n):
     rng = np.random.default_rng(5)
     X = np.where(rng.random((900, 60)) < 0.3, rng.integers(-3, 9, (900, 60)), 0.0)
@@ -278,7 +278,7 @@ def test_a_search_by_some_columns_equals_that_of_a_matrix_without_the_others(how
 
 
 def candidates_of(kind, R, Q, limit):
-    """The rows of R whose lower bound is at most the limit, for each row of Q."""
+    """Return a mask (len(Q) x len(R)) of the pairs whose lower bound is at most the limit."""
     lanes, steps = kind.lanes, -(-R.shape[1] // 4)
     n_rows = -(-len(R) // (lanes * kind.panels)) * lanes * kind.panels
     packed, terms = np.zeros((n_rows // lanes, steps, lanes), np.uint32), np.zeros((4, n_rows), np.float32)
@@ -328,7 +328,7 @@ def test_largest_products():
 
 
 def round_to_words(kind, X):
-    """Rounded rows as the arguments of `multiply_words`, and the largest error of a run."""
+    """Return rounded rows, as arguments of `multiply_words`, and the largest error of a run."""
     n, steps = -(-len(X) // HEIGHT) * HEIGHT, -(-X.shape[1] // 2)
     ints, scale = np.zeros((n, 2 * steps), np.int16), np.zeros((-(-X.shape[1] // RUN), n), np.float32)
     rho = round_words(X, 0, ints, scale)
@@ -345,7 +345,7 @@ HAS_WORDS = bool(WORDS)
 @pytest.mark.parametrize("values", ["normal", "cauchy", "one column", "huge and tiny", "signs"])
 @pytest.mark.parametrize("width", [1, 2, 255, 257, 1500])
 def test_error_of_products_in_int16(kind, values, width):
-    """The errors of the products are within the bound, which is small; the largest integers do not overflow."""
+    """The errors of products are within a small bound, and the largest integers do not overflow."""
     rng = np.random.default_rng(width)
     X = rng.standard_normal((70, width))
     if values == "cauchy":
@@ -385,7 +385,7 @@ CPUS_WITH_WORDS = {  # LLVM may replace vpdpwssd by vpmaddwd and a sum, which so
 
 
 def assembly(kind, triple, features):
-    """The machine code of `block_candidates` for a CPU, or of `block_products` for products of 16 bits."""
+    """Return the machine code of `block_candidates` for a CPU, or of `block_products` for 16-bit products."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     module, i64 = ir.Module(), ir.IntType(64)
@@ -418,7 +418,7 @@ def test_machine_code(kind):
 
 
 def _loop_around(code, line):
-    """The lines of the basic block that has this line."""
+    """Return the lines of the basic block that contains this line."""
     lines = code.splitlines()
     at = lines.index(line)
     start = max(i for i in range(at) if lines[i].rstrip().endswith(":") or ":  " in lines[i])

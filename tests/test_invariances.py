@@ -29,7 +29,7 @@ def same(a, b, rtol=1e-9):
     np.testing.assert_allclose(a.marginal, b.marginal, rtol=rtol)
     np.testing.assert_allclose(a.scores, b.scores, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(a.redundancy, b.redundancy, rtol=1e-7, atol=1e-9)
-    for name in ("p_neighbours", "round", "metric"):  # the probe is the same, so they are the same to the bit
+    for name in ("p_neighbours", "round", "metric"):  # the probe is the same, so these are bit-identical
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
     np.testing.assert_allclose(a.p_value, b.p_value, rtol=1e-6)
 
@@ -79,7 +79,7 @@ def test_select_with_renamed_classes(reference):
 
 
 def test_select_with_classes_in_another_order():
-    """The shuffles of the probe are others then."""
+    """Significance is not tested, because the shuffles of the probe depend on the order of classes."""
     plain = {**SETTINGS, "significance": None}
     names = np.array(["zebra", "ape", "mole"])
     result, wanted = belief.select(X, names[Y], **plain), belief.select(X, Y, **plain)
@@ -135,5 +135,5 @@ def test_mean_z_of_noise_is_0_for_any_class_balance(rare):
         return belief.select(rng.standard_normal((1500, 60)), y, 5, random_state=seed, **settings).z.mean()
 
     assert abs(np.mean([mean_z(seed, significance=None) for seed in range(6)])) < 0.3
-    if rare <= 0.05:  # what the test is for
+    if rare <= 0.05:  # with the weights of the paper, noise has a large z
         assert mean_z(0, **belief.PAPER) > 5

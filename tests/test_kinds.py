@@ -1,4 +1,4 @@
-"""Every kind of X that the guide lists: it works, or is refused with the sentence that the guide shows."""
+"""Every kind of X that the guide lists works, or raises the error message that the guide shows."""
 
 import csv
 import sqlite3
@@ -27,12 +27,12 @@ LABELLED = FRAME.assign(y=Y)
 
 
 def duckdb():
-    """Return the module, whose connection stays open: a relation of DuckDB before 1.5 does not keep its own."""
+    """Return the module, whose default connection stays open; before DuckDB 1.5, relations do not keep theirs open."""
     return pytest.importorskip("duckdb")
 
 
 def from_file(name, open_):
-    """Return a function that opens a file of a temporary folder."""
+    """Return a function that writes files to a folder and opens the one with this name."""
 
     def make(folder):
         LABELLED.to_csv(folder / "table.csv", index=False)
@@ -140,7 +140,7 @@ def test_works_and_gives_the_same_weights_bit_for_bit(kind, tmp_path, expected):
     else:
         result = belief.select(WITH_LABEL[kind](tmp_path), "y", 2, random_state=0)
         assert result.feature_names == list(FRAME)
-    if "sparse" in kind:  # other sums
+    if "sparse" in kind:  # sparse rows are summed in another way
         np.testing.assert_allclose(result.weights, expected.weights, rtol=1e-12)
     else:
         np.testing.assert_array_equal(result.weights, expected.weights)

@@ -88,7 +88,7 @@ def test_dates_and_times_are_numbers(kind, tmp_path, expected):
     np.testing.assert_allclose(result.weights, expected.weights, rtol=1e-12)
     assert result.selected_names == expected.selected_names
     found, known = ({d.feature: d.quantiles for d in r.distributions} for r in (result, expected))
-    for feature, quantiles in known.items():  # the same numbers, not only the same order
+    for feature, quantiles in known.items():  # the numbers themselves are equal, not only their order
         np.testing.assert_allclose(found[feature], quantiles, rtol=1e-12)
 
 

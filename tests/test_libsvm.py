@@ -1,4 +1,4 @@
-"""Reading LIBSVM files: roundtrips with blocks of any size, tolerated variants, errors that name the line."""
+"""Tests of reading LIBSVM files: round trips with blocks of any size, tolerated variants, errors with line numbers."""
 
 import bz2
 import gzip
@@ -202,8 +202,8 @@ def test_compressed_files(tmp_path, reader, name, compress):
 def test_several_files_are_concatenated(tmp_path):
     paths = [write(tmp_path, "1 1:1\n", "a"), str(write(tmp_path, "2 5:1\n3 0:1", "b")), write(tmp_path, "4 1:1", "c")]
     blocks, y = load_libsvm(paths, block_bytes=2**20)
-    assert [X.shape for X in blocks] == [(1, 6), (1, 6), (1, 6), (1, 6)]  # a last line without end is a block
-    assert [X.indices.tolist() for X in blocks] == [[1], [5], [0], [1]]  # 0 in the second file makes all zero-based
+    assert [X.shape for X in blocks] == [(1, 6), (1, 6), (1, 6), (1, 6)]  # the last line without an end is a block
+    assert [X.indices.tolist() for X in blocks] == [[1], [5], [0], [1]]  # the index 0 makes all files zero-based
     assert y.tolist() == [1, 2, 3, 4]
     streamed, labels = read_whole(paths)
     assert_same([streamed], labels, vstack(blocks, format="csr"), y)
@@ -274,7 +274,7 @@ MALFORMED = {
 @pytest.mark.parametrize("case", MALFORMED)
 @pytest.mark.parametrize("block_bytes", [16, 2**25])
 def test_malformed_line_raises(tmp_path, reader, case, block_bytes):
-    """The message names the second file and line 17."""
+    """The message names the file with the malformed line, and the line number."""
     line, options, message = MALFORMED[case]
     line = line if isinstance(line, bytes) else line.encode()
     good = [b"1 5:1 3:1", b"# note", b"", b"0 7:2\r"] * 4
@@ -304,7 +304,7 @@ def test_file_without_entries_needs_n_features(tmp_path, reader):
 
 def test_missing_file_raises_before_reading(tmp_path):
     bad = write(tmp_path, "x")
-    for read in (read_libsvm, load_libsvm):  # raises without iterating
+    for read in (read_libsvm, load_libsvm):  # read_libsvm raises before the first iteration
         with pytest.raises(FileNotFoundError, match=r"gone\.txt: there is no such file"):
             read([bad, tmp_path / "gone.txt"])
 

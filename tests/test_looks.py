@@ -1,6 +1,7 @@
-"""How a browser shows the newer parts of the report, and the site where it was built; and what axe says of both.
+"""Tests of the report and the documentation site in a browser, including accessibility checks with axe-core.
 
-axe-core comes with the wheel axe-playwright-python, of the extra test; another one can be named by BELIEF_AXE.
+axe-core comes with the wheel axe-playwright-python, which the extra `test` installs; BELIEF_AXE may name the file of
+another version. The tests of the site are skipped unless `make docs` has built it.
 """
 
 import os
@@ -22,7 +23,7 @@ CLIPPED = """[...document.querySelectorAll(".bd-article .pst-scrollable-table-co
 
 @pytest.fixture(scope="session")
 def axe():
-    """The text of axe-core."""
+    """Return the source code of axe-core."""
     wheel = find_spec("axe_playwright_python")
     found = os.environ.get("BELIEF_AXE") or (wheel and Path(wheel.origin).with_name("axe.min.js"))
     if not found:
@@ -31,7 +32,7 @@ def axe():
 
 
 def complaints(page, axe, **options):
-    """What axe finds wrong, and where."""
+    """Return the accessibility violations that axe finds on a page, each with the element that violates the rule."""
     page.evaluate(axe)
     found = page.evaluate("options => axe.run(document, options)", options)["violations"]
     return [f"{each['id']}: {node['target'][0]}" for each in found for node in each["nodes"]]

@@ -1,4 +1,4 @@
-"""Tests of the oracle itself, on tables small enough to be computed by hand."""
+"""Tests of the oracle, the naive implementation, on tables small enough to compute the results by hand."""
 
 from types import SimpleNamespace
 
@@ -6,7 +6,7 @@ import naive
 import numpy as np
 import pytest
 
-LINE = np.array([[0.0], [1.0], [2.0], [10.0], [14.0]])  # delta by hand: a 9, 8, 7 and b 4, 8
+LINE = np.array([[0.0], [1.0], [2.0], [10.0], [14.0]])  # misses minus hits: 9, 8, 7 for a, and 4, 8 for b
 LETTERS = np.array(list("aaabb"))
 KEYS = [4, 1, 6, 3, 5, 2, 0]
 LABEL = np.array([0, 0, 0, 0, 1, 1, 2])
@@ -19,7 +19,7 @@ def hand_keys(monkeypatch):
 
 @pytest.fixture(scope="module")
 def holes():
-    """Two classes of unequal size, a copy, marks, and missing values."""
+    """Return a table with a linear copy of a column, two binary columns and missing values, and its two classes."""
     rng = np.random.default_rng(0)
     y = (rng.random(120) < 0.3).astype(int)
     X = rng.standard_normal((120, 8))
@@ -45,24 +45,24 @@ def test_unit_of_two_valued_columns():
 
 
 def test_distance_with_a_missing_indicator():
-    X = np.append(np.repeat([5.0, 0.0], [1, 9]), np.nan)[:, None]  # a tenth of the marks are 5, so sigma = 1.5
+    X = np.append(np.repeat([5.0, 0.0], [1, 9]), np.nan)[:, None]  # a tenth of the values are 5, so sigma = 1.5
     discrete = np.array([False])
     cost = naive.d2(X, 10, discrete, naive.summary(X, discrete, "standard"))
-    assert cost == pytest.approx([0.9] + [0.1] * 9 + [2 * 0.3**2])  # the share of the others; sigma/u = 0.3
+    assert cost == pytest.approx([0.9] + [0.1] * 9 + [2 * 0.3**2])  # a missing value adds (sigma/unit)² = 0.3²
 
 
 # 2. Sample
 
 
 def test_mix_is_splitmix64():
-    assert naive.mix(0) == 0xE220A8397B1DCDAF  # the first number of the published generator, seed 0
+    assert naive.mix(0) == 0xE220A8397B1DCDAF  # the first output of the published generator with seed 0
 
 
 @pytest.mark.parametrize(
     ("sampling", "by_hand"),
     [
         ("random", [6, 1, 5, 3, 0, 4, 2]),
-        ("balanced", [6, 1, 5, 3, 4, 0, 2]),  # one of each class, two that have a second, and what is left of the first
+        ("balanced", [6, 1, 5, 3, 4, 0, 2]),  # one row per class, a second one of two classes, then the rest
     ],
 )
 def test_sample_order_by_hand(hand_keys, sampling, by_hand):
@@ -71,7 +71,7 @@ def test_sample_order_by_hand(hand_keys, sampling, by_hand):
 
 
 def test_proportional_sample_by_hand(hand_keys):
-    assert naive.sample(LABEL, 4, "proportional", seed=0) == [6, 1, 5, 3]  # 4/7 of 4, 2, 1 rows: two, one and one
+    assert naive.sample(LABEL, 4, "proportional", seed=0) == [6, 1, 5, 3]  # 2, 1 and 1 rows of the three classes
 
 
 # 3. Neighbours
@@ -90,7 +90,7 @@ def test_k_auto_of_numeric_targets(m, k):
     assert {len(near) for near in found.neighbours.values()} == {2 * k}
 
 
-# 4. Relevance, 6c. How sure
+# 4. Relevance, 6c. Standard error
 
 
 @pytest.mark.parametrize(
@@ -126,11 +126,11 @@ def test_agreement_by_hand():
     cr = np.array([[1, 1, 1, 0, 1, 1], [0, 0, 1, 1, 1, np.nan], [1, 1, 0, 0, 1, 1], [0, 0, 0, 1, 1, 0]], float)
     R = naive.agreement(cr)
     assert R[0, 1] == pytest.approx(1)  # a copy
-    assert R[0, 2] == 0  # as often together as apart
-    assert R[0, 3] == 0  # never together: negative
+    assert R[0, 2] == 0  # independent
+    assert R[0, 3] == 0  # never together, so the correlation is negative
     assert R[0, 4] == 0  # no variance
-    assert R[0, 5] == pytest.approx(1)  # the same wherever both are there
-    assert R[2, 5] == pytest.approx(0.5)  # 1, 0, 0 against 1, 1, 0
+    assert R[0, 5] == pytest.approx(1)  # equal where both are present
+    assert R[2, 5] == pytest.approx(0.5)  # where both are present, they are 1, 0, 0 and 1, 1, 0
     np.testing.assert_array_equal(R, R.T)
 
 
@@ -140,7 +140,7 @@ def test_agreement_is_the_correlation_of_the_collisions(holes):
     found = naive.belief(X, y, 3, discrete=discrete, s=30, **naive.DEFAULT)
     rows = [(q, r) for q, near in found.neighbours.items() for r in near]
     far = np.abs(X[[q for q, _ in rows]] - X[[r for _, r in rows]]) / found.sigma
-    cr = np.where(far > 1.2 + 1e-12, far * 0, 1 - far / 6)  # kappa = 0.8: not more than 1.2 sigma apart
+    cr = np.where(far > 1.2 + 1e-12, far * 0, 1 - far / 6)  # kappa = 0.8: at most 1.2 sigma apart
     cr[:, 2] = np.where(np.isnan(far[:, 2]), np.nan, far[:, 2] == 0)
     for i in range(8):
         for j in range(i):
@@ -178,9 +178,6 @@ def test_ties_of_j():
     assert pick([-1.0, -0.5, -0.5], np.eye(3), n=3) == ([1, 2, 0], [0.0, 0.0, 0.0])
 
 
-# 8. The published tables
-
-
 # 10. Numeric targets
 
 
@@ -202,7 +199,7 @@ def test_numeric_target_by_hand():
 
 
 def test_influence_equals_the_derivative_of_w(holes):
-    """The error's terms are derivatives: weigh one query's sums by 1 + h and see."""
+    """The influence of a query is the derivative of w with respect to the weight of its sums, here for a small step."""
     X, _ = holes
     found = naive.belief(X, np.nan_to_num(X[:, 4]), 4, target="numeric", s=40, **naive.DEFAULT)
     for q in found.sample[:5]:

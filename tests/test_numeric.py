@@ -38,7 +38,7 @@ pytestmark = pytest.mark.slow
 
 
 def mid_ranks(y):
-    """By the definition of section 10."""
+    """Return the mid-ranks as section 10 of docs/method.md defines them."""
     return naive.mid_ranks(np.asarray(y, float))
 
 
@@ -50,7 +50,7 @@ def test_ranks_t_and_to_pattern(y):
 
 
 def clumped(rng, n):
-    """A target with many nearly equal values and a wide range, which cells of equal width cannot resolve."""
+    """Return a target with a wide range and many nearly equal values, for which cells of one size are too coarse."""
     wide = np.exp(rng.uniform(-300, 300, 4 * n)) * rng.choice([-1, 1], 4 * n)
     return rng.permutation(np.concatenate([wide, 1 + 1e-9 * rng.random(6 * n), np.full(n, 1 + 3e-10)]))
 
@@ -89,7 +89,7 @@ def make_engine(request):
 
 @st.composite
 def numeric_cases(draw):
-    """Tables as for classes; the target is noise, a feature with noise, or few values."""
+    """Draw a table as for classes, and a target: noise, a feature with noise, few values, or a very wide range."""
     case = draw(cases())
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     kind = draw(st.sampled_from(["noise", "feature", "few", "wild"]))
@@ -109,10 +109,10 @@ def agree(got, ref):
     np.testing.assert_allclose(np.broadcast_to(got.tally.DC, ref.DC.shape), ref.DC, **CLOSE)
     np.testing.assert_allclose(np.broadcast_to(got.tally.EC, ref.EC.shape), ref.EC, **CLOSE)
     assert got.tally.n_pairs == ref.n_pairs
-    # a square root of what six products leave of each other
-    differ = naive.ratio(ref.DD + ref.ED, ref.DC + ref.EC)  # the mean Δ, of which w is a difference
+    # the squared error is the sum of six terms that nearly cancel, so the rounding error of its root is larger
+    differ = naive.ratio(ref.DD + ref.ED, ref.DC + ref.EC)  # the mean Δ; w is a difference of such means
     np.testing.assert_allclose(got.se, ref.se, rtol=1e-6, atol=1e-7 * max(differ.max(initial=0), size))
-    if got.measure is not None and got.measure.needs_collision_rates:  # else nobody watches
+    if got.measure is not None and got.measure.needs_collision_rates:  # otherwise, the result has no watch list
         assert got.watched.tolist() == ref.watch_lists[-1]
     assert got.selected.tolist() == ref.selected
     np.testing.assert_allclose(got.scores, ref.scores, rtol=1e-7, atol=1e-9)
@@ -139,7 +139,7 @@ def test_sparse_rows_agree_with_the_oracle(blocks, dtype, made):
     agree(run(table_engine(rows, *make_numeric_target(y), case.discrete, Resources()), case.settings), ref)
 
 
-# --- what must change nothing ---
+# --- invariances ---
 
 rng = np.random.default_rng(11)
 M, F = 260, 12
@@ -218,11 +218,11 @@ def planted(seed, kind):
 
 @pytest.mark.parametrize("kind", ["nothing", "normal", "uniform", "yes and no", "copies"])
 def test_p_values_of_noise_are_uniform(kind):
-    """With 15 copies of a strong feature noise has a raw z of -4, because they dominate the search."""
+    """With 15 copies of a strong feature, noise has a raw z of -4, because the copies dominate the search."""
     results = [belief.select(*planted(seed, kind), 5, random_state=0) for seed in range(4)]
     p = np.concatenate([r.p_value[15:] for r in results])
     assert np.mean(p < 0.05) <= 0.11
-    assert np.mean(p < 0.5) > 0.2  # nor are they all 1
+    assert np.mean(p < 0.5) > 0.2  # they are not all 1 either
     if kind not in ("nothing", "copies"):
         assert all(r.p_value[0] < 1e-3 for r in results)
 
@@ -243,7 +243,7 @@ def test_sample_grows_until_convergence():
     assert found.stop_reason == "converged"
 
 
-# --- which task it is ---
+# --- detection of the task ---
 
 LETTERS = np.array(["a", "b"])[rng.integers(0, 2, M)]
 MANY = np.arange(M) // 5
@@ -372,11 +372,11 @@ def test_csv_column_of_integers_that_become_fractions(tmp_path):
     assert found.quantiles[-1] == M - 0.5
 
 
-# --- the faces ---
+# --- interfaces ---
 
 
-@pytest.mark.filterwarnings("ignore:n_features_to_select:UserWarning")  # the checks' tables have few columns
-@pytest.mark.filterwarnings("ignore:n_neighbors:UserWarning")  # and few rows
+@pytest.mark.filterwarnings("ignore:n_features_to_select:UserWarning")  # the tables of the checks have few columns
+@pytest.mark.filterwarnings("ignore:n_neighbors:UserWarning")  # or few rows
 @pytest.mark.filterwarnings("ignore:.*copies of the row itself:UserWarning")  # or columns of few values
 @parametrize_with_checks([BeliefSelector(task="regression")], expected_failed_checks=lambda estimator: NOT_REPETITION)
 def test_scikit_learn_checks(estimator, check):
@@ -393,7 +393,7 @@ def test_estimator_tags():
     ]  # fmt: skip
 
 
-@pytest.mark.filterwarnings("default")  # they are part of what it says
+@pytest.mark.filterwarnings("default")  # this test checks warnings, too
 def test_the_command_line(tmp_path, capsys):
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     X.assign(y=y).to_csv(tmp_path / "d.csv", index=False)

@@ -26,7 +26,7 @@ def run(engine, given_settings):
 
 
 def is_close_call(ref):
-    """Return True if rounding decided in the oracle, so that another order of summation may give another result."""
+    """Return True if all weights are equal up to rounding, so that another order of summation may change the result."""
     live = ref.w[~ref.constant]
     return len(live) > 1 and np.ptp(live) < 1e-9 * np.abs(live).max()
 
@@ -101,7 +101,7 @@ def test_agreement_equals_the_oracle(make_engine, case):
 
 @given(case=cases())
 @example(case=few_ties())
-@example(case=few_ties(n_more=40))  # copies are first looked for by the first 32 columns, which are constant
+@example(case=few_ties(n_more=40))  # the 32 columns that are hashed first to find copies are constant
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 def test_nearest_agrees_with_the_oracle(make_engine, case):
     ref = naive.belief(case.X, case.labels, **case.oracle())
@@ -121,9 +121,9 @@ def test_nearest_agrees_with_the_oracle(make_engine, case):
 
 @cache
 def wide_table():
-    """A table of more features than rows, its classes, and which features are discrete.
+    """Return a table with more features than rows, its classes, and a mask of the discrete features.
 
-    The most relevant features are copies of one, so that many others become candidates after the first selection.
+    The most relevant features are copies of one feature, so many others become candidates after the first selection.
     """
     rng = np.random.default_rng(3)
     y = rng.integers(0, 3, 90)
@@ -142,7 +142,7 @@ def wide_table():
 
 @cache
 def oracle_of_wide_table(**how):
-    """The oracle is slow, and the same for all engines."""
+    """Return the result of the slow oracle, cached because it is the same for all engines."""
     X, y, discrete = wide_table()
     return naive.belief(X, y, 6, discrete=discrete, seed=4, **how)
 
@@ -176,7 +176,7 @@ def test_belief_on_very_small_and_very_large_values(make_engine, size):
 
 @pytest.mark.parametrize("scale", ["standard", "none"])
 def test_nearest_with_large_offsets_and_ranges(make_engine, scale):
-    """float32 products lose these digits, which the error bounds must cover."""
+    """Products in float32 lose digits of such values; the error bounds must allow for this."""
     rng = np.random.default_rng(0)
     X = 1e8 + rng.standard_normal((200, 5)) * np.array([1e-3, 1, 1, 1e3, 1e6])
     X[0] = 1e30

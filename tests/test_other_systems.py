@@ -1,4 +1,4 @@
-"""macOS and Windows, as far as Linux can play them: see other_system/sitecustomize.py."""
+"""Tests on macOS and Windows, which other_system/sitecustomize.py simulates on Linux."""
 
 import json
 import os
@@ -67,7 +67,7 @@ def test_spawned_processes(tmp_path, system):
 
 
 def test_owner_of_a_staging_folder_on_windows(monkeypatch):
-    """Without signals nobody knows whether the process has ended, so the folder stays for a day."""
+    """On Windows, it is not known whether the owner has ended, so its folder is kept for a day."""
     monkeypatch.setattr(sys, "platform", "win32")
     monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("os.kill ends a process on Windows, whatever the signal"))
     assert not Owner.current().has_ended()
@@ -114,7 +114,7 @@ with path.open("rb"):
 
 
 def test_paths_with_drive_letters(tmp_path):
-    """A file whose name is such a path gets through the command line, and its format is found."""
+    """The format of such a path is detected, and the command line reads and writes files with such names."""
     assert detect_format(PureWindowsPath(r"C:\Daten\v1.2\kunden.CSV.gz")) == "csv"
     name = r"C:\Daten\kunden.csv"
     (tmp_path / name).write_bytes(CHURN.read_bytes())
@@ -145,7 +145,7 @@ def test_total_memory():
 
 
 def test_terminal_without_unicode(tmp_path):
-    """Names that cp1252 lacks are replaced; everything the package says itself can be encoded."""
+    """Characters of names that cp1252 lacks are replaced; the texts of the package need no other encoding."""
     text = CHURN.read_text().replace("support_calls", "größe_€").replace("contract", "ψ")
     (tmp_path / "a.csv").write_text(text, encoding="utf-8")
     options = ("--label", "left", "--top", "2", "--seed", "0", "--quiet")

@@ -1,4 +1,4 @@
-"""Tests of the mergeable partials, of keys and of quotas."""
+"""Tests of mergeable partial results (summaries, neighbours, sums, samples), of row keys and of quotas."""
 
 from fractions import Fraction
 from functools import reduce
@@ -26,7 +26,7 @@ def describe(X, labels, discrete):
 def assert_same(a, b, rtol=1e-12):
     for name in a.__dataclass_fields__:
         x, y = getattr(a, name), getattr(b, name)
-        if name in ("group_sum", "origin", "shift"):  # in any grouping: what they say together
+        if name in ("group_sum", "origin", "shift"):  # only their combination is independent of the order
             continue
         if isinstance(x, Levels):
             assert_same(x, y)
@@ -46,7 +46,7 @@ def test_summary_merge(seed, parts):
     pieces = [describe(x, y, discrete) for x, y in zip(np.split(X, cuts), np.split(labels, cuts), strict=True)]
     rng.shuffle(pieces)
     merged = reduce(Summary.merge, pieces, Summary.zero(4))
-    assert_same(merged, describe(X, labels, discrete), rtol=1e-9)  # a mean of 1e6 leaves ten digits of m2
+    assert_same(merged, describe(X, labels, discrete), rtol=1e-9)  # with a mean of 1e6, ten digits of m2 are right
     for c, (n, total) in enumerate(zip(merged.group_count, merged.group_sum, strict=True)):
         x = X[labels == c, 0]
         assert merged.origin[0] + total[0] / n[0] == pytest.approx(np.nanmean(x), rel=1e-14)
@@ -57,11 +57,11 @@ def test_summary_merge(seed, parts):
 
 @pytest.mark.parametrize("parts", [1, 2, 40])
 def test_variance_beside_a_large_mean_does_not_depend_on_the_parts(parts):
-    """Timestamps in nanoseconds look like this: the mean has an error of σ if sums of the values are rounded."""
+    """Timestamps in nanoseconds have such values: with rounded sums, the mean would have an error of about σ."""
     rng = np.random.default_rng(0)
     X, labels = 1.7e18 + rng.normal(0, 1e4, (4000, 3)), rng.integers(0, 3, 4000).astype(np.int32)
     X[:, 1] = np.sort(X[:, 1])
-    X[0, 2] = 0.0  # a missing date, say
+    X[0, 2] = 0.0  # such as a missing date that is stored as 0
     cuts = zip(np.array_split(X, parts), np.array_split(labels, parts), strict=True)
     pieces = (describe(x, y, np.zeros(3, bool)) for x, y in cuts)
     found = reduce(Summary.merge, pieces)
@@ -150,7 +150,7 @@ def test_batches():
 
 def test_count_mutual_once():
     rng = np.random.default_rng(0)
-    every = [(q, r) for q in range(0, 12, 2) for r in range(12) if q != r]  # odd rows are no queries
+    every = [(q, r) for q in range(0, 12, 2) for r in range(12) if q != r]  # odd rows are not queries
     q, r = np.array([every[p] for p in np.sort(rng.permutation(len(every))[:40])]).T
     pairs = Pairs(q, r, np.zeros(40, np.int64), 1)
     (once, one), (twice, two) = count_mutual_once([pairs], pairs)

@@ -1,4 +1,4 @@
-"""Plain numpy kernels agree with the compiled kernels, and small tables import nothing slow."""
+"""The numpy kernels for small tables agree with the compiled kernels, and small tables import no slow libraries."""
 
 import platform
 import subprocess
@@ -52,7 +52,7 @@ for _ in range(4):
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert int(done.stdout) < 200  # pages; otherwise about 1,000
+    assert int(done.stdout) < 200  # page faults; about 1,000 if the memory is returned to the system
 
 
 def test_round9():
@@ -69,7 +69,7 @@ def test_round9():
 
 
 def test_nearest_rows_are_those_by_exact_distances():
-    """Ties, copies, outliers and large offsets, which matrix products cannot decide, among others that they can."""
+    """Some tables have ties, copies, outliers or large offsets, for which matrix products cannot decide."""
     for case in range(60):
         m, F, size = int(rng.integers(8, 90)), int(rng.integers(1, 12)), int(rng.integers(1, 12))
         X = rng.normal(size=(m, F)) + 10.0 ** rng.integers(-2, 9) * (case % 3 == 0)
@@ -84,7 +84,7 @@ def test_nearest_rows_are_those_by_exact_distances():
 
 
 def test_nearest_rows_that_a_matrix_product_cannot_decide():
-    """Two tight clusters far from the mean: the distances within them are smaller than the errors of the product."""
+    """Distances within two tight clusters far from the mean are smaller than the errors of the product."""
     for seed in range(100):
         rng = np.random.default_rng(seed)
         X = np.where(rng.random((12, 1)) < 0.5, -1.0, 1.0) + 3e-8 * rng.normal(size=(12, 30))
@@ -104,7 +104,7 @@ def nearest_lists(X, size, difference):
 
 
 def test_push_keeps_the_nearest_rows_of_each_list():
-    """Runs of one list, empty or not, longer than are sorted at a time, and lists by turns; ties go to the key."""
+    """Candidates of a list come in one run or mixed with others, and may not fit the buffer; keys break ties."""
     for case in range(40):
         n, size, m = int(rng.integers(1, 6)), int(rng.integers(1, 12)), int(rng.integers(1, 400))
         where, group = rng.integers(0, n, m), rng.integers(0, 2, m)
@@ -113,7 +113,7 @@ def test_push_keeps_the_nearest_rows_of_each_list():
         d2, row, key = rng.integers(1, 20, m) / 4.0, rng.permutation(m), rng.permutation(m).astype(np.uint64)
         shape = n, 2, size
         best = np.full(shape, np.inf), np.full(shape, 2**64 - 1, np.uint64), np.full(shape, -1)
-        place = rng.permutation(m)  # of each entry in the arrays of rows
+        place = rng.permutation(m)  # the position of each candidate in `of_rows`
         of_rows = [np.empty_like(x) for x in (group, key, row)]
         for out, x in zip(of_rows, (group, key, row), strict=True):
             out[place] = x
@@ -128,7 +128,7 @@ def test_push_keeps_the_nearest_rows_of_each_list():
 
 @pytest.mark.parametrize("spread", [0.0, 1e-4, 1.0])
 def test_scan_finds_all_rows_that_may_be_among_the_nearest(spread):
-    """Rows in clusters of any tightness, with and without known limits."""
+    """Clusters of rows are single points, tight or wide, and the distances of candidates may be limited."""
     for case in range(20):
         n, size = int(rng.integers(2, 300)), int(rng.integers(1, 12))
         X = (rng.normal(size=(4, 6))[rng.integers(0, 4, n)] + spread * rng.normal(size=(n, 6))).astype(np.float32)

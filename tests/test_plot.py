@@ -1,4 +1,4 @@
-"""The pictures show the numbers of the result, take names as they are, and leave matplotlib as it was."""
+"""Plots show the numbers of the result and literal names, and restore the settings of matplotlib."""
 
 import dataclasses
 import io
@@ -33,7 +33,7 @@ def select(n=5, **settings):
     y = rng.integers(0, 2, 200)
     X = rng.standard_normal((200, 8))
     X[:, 0] += 2 * y
-    X[:, 1] = X[:, 0] + 0.01 * rng.standard_normal(200)  # repeats 0
+    X[:, 1] = X[:, 0] + 0.01 * rng.standard_normal(200)  # redundant with feature 0
     X[:, 2] += 1.2 * y
     table = pd.DataFrame(X, columns=[NASTY, LONG, "height", "a\nb", "北", "c", "d", "e"])
     return belief.select(table, y, n, random_state=0, **settings)
@@ -78,19 +78,19 @@ def test_ranking_shows_names_literally_and_shortened(result):
     ax = plot.ranking(select(2, redundancy=None), axes(), max_name_length=20)
     labels = [label.get_text().split("\u2002")[0] for label in ax.get_yticklabels()]
     assert NASTY in labels
-    assert "a_name_tha…ads_it_2" not in labels  # 20 letters, not 19
+    assert "a_name_tha…ads_it_2" not in labels  # all 20 characters are used
     assert "a_name_tha…eads_it_2" in labels
     file = io.BytesIO()
     with matplotlib.rc_context({"svg.fonttype": "none"}):
         ax.figure.savefig(file, format="svg")
-    assert f">{NASTY}" in file.getvalue().decode()  # as mathematics it would be an error, or another text
+    assert f">{NASTY}" in file.getvalue().decode()  # as mathematics, it would fail or look different
 
 
 @pytest.mark.parametrize(("inches", "letters"), [(3.7, 15), (7.2, 30)])
 def test_ranking_legend_fits_next_to_long_names(result, inches, letters):
     figure = Figure((inches, 3), layout="constrained")
     ax = plot.ranking(result, figure.add_subplot(), max_name_length=letters)
-    with pytest.warns(UserWarning, match="Glyph"):  # of a name
+    with pytest.warns(UserWarning, match="Glyph"):  # the font lacks 北
         figure.draw_without_rendering()
     box = ax.get_legend().get_window_extent()
     assert figure.bbox.x0 <= box.x0
@@ -98,7 +98,7 @@ def test_ranking_legend_fits_next_to_long_names(result, inches, letters):
 
 
 def test_redundancy_label_fits_on_a_narrow_screen():
-    """In the report's narrow figure, with the longest names, and features that are not shown."""
+    """The figure is the narrow one of the report, names are as long as allowed, and some features are not shown."""
     result = select()
     many = dataclasses.replace(
         result,
@@ -132,7 +132,7 @@ def test_ranking_shows_relevance_error_and_score(result):
     for name, which in (("relevance", sure), ("not significant", noise)):
         assert [bar.get_width() for bar in drawn[name]] == pytest.approx([line["relevance"] for line in which])
         assert [bar.get_y() + bar.get_height() / 2 for bar in drawn[name]] == [line["rank"] - 1 for line in which]
-    assert all(bar.get_facecolor()[3] == 0 for bar in drawn["not significant"])  # hollow
+    assert all(bar.get_facecolor()[3] == 0 for bar in drawn["not significant"])  # hollow bars
     assert [bar.get_width() for bar in drawn["score"]] == pytest.approx(result.scores)
     ends = [segment[:, 0] for segment in drawn["± 2 standard errors"][2][0].get_segments()]
     expected = [(r["relevance"] - 2 * r["error"], r["relevance"] + 2 * r["error"]) for r in lines]
@@ -174,12 +174,12 @@ def test_redundancy_shows_agreement_and_frames_groups(result):
     ax = plot.redundancy(result, axes(), level=0.3)
     ranks = [int(label.get_text()) - 1 for label in ax.get_xticklabels()]
     cells = ax.collections[0].get_array()
-    assert (cells.min(), ax.collections[0].get_clim()) == (0, (0, 1))  # absolute
+    assert (cells.min(), ax.collections[0].get_clim()) == (0, (0, 1))  # from 0 to 1, whatever the values are
     for row, b in enumerate(ranks):
         for column, a in enumerate(ranks):
             assert cells[row, column] == result.redundancy[a, b]
             assert cells[row, column] == pytest.approx(result.redundancy[b, a])
-    twins = select(8, theta=0.0)  # all of them, by relevance alone
+    twins = select(8, theta=0.0)  # all features, sorted by relevance alone
     ax = plot.redundancy(twins, axes())
     ranks = [int(label.get_text()) - 1 for label in ax.get_xticklabels()]
     (frame,) = [p for p in ax.patches if isinstance(p, Rectangle)]
@@ -200,12 +200,12 @@ def test_plots_of_mcr(by_mcr):
     )
     heat = plot.redundancy(given, axes())
     assert "mCR" in heat.get_xlabel()
-    assert not heat.patches  # no groups by a number that is relative
+    assert not heat.patches  # mCR is relative, so it cannot define groups
 
 
 @pytest.fixture(scope="module")
 def exclusive():
-    """The result of a table whose target is the exclusive or of two columns."""
+    """Return the result for a table whose target is the exclusive or of two columns."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.choice([-1.0, 1.0], (300, 4)), columns=["left", "right", "c", "d"])
     return belief.select(X, np.where(X["left"] * X["right"] > 0, "same", "other"), 3, random_state=0)
@@ -227,7 +227,7 @@ def test_interaction_shows_rows_by_class(exclusive, result):
     assert sum(map(len, drawn.values())) == 250
     assert (np.sign(drawn["same"]).prod(axis=1) == 1).all()
     assert (np.sign(drawn["other"]).prod(axis=1) == -1).all()
-    assert len(np.unique(drawn["same"][:, 0])) > 50  # spread
+    assert len(np.unique(drawn["same"][:, 0])) > 50  # equal values are spread
     assert "this feature is not in one of these pairs" in said(plot.interaction(result, 2, axes()))
 
 
@@ -315,7 +315,7 @@ def test_plots_without_data_show_a_sentence(result):
 
 
 def test_ranking_keeps_notebooks_interactive(result, tmp_path):
-    """Its backend makes matplotlib interactive when the first figure loads it, which may be ours."""
+    """The backend of a notebook makes matplotlib interactive when the first figure loads it; ours may be the first."""
     (tmp_path / "notebook_backend.py").write_text(
         "import matplotlib\nfrom matplotlib.backends.backend_agg import *\nmatplotlib.interactive(True)\n"
     )

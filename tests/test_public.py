@@ -1,4 +1,4 @@
-"""The package's door: what is public, that it works after `import belief`, and that the rest stays inside."""
+"""Tests of the public API: its names work after `import belief`, and no module uses private names of another."""
 
 import ast
 import json
@@ -31,7 +31,7 @@ HEAVY = ("numpy", "scipy", "sklearn", "joblib", "numba", "pandas", "pyarrow", "m
 
 
 def fresh(code):
-    """What a program prints, in an interpreter of its own."""
+    """Return the output of a program that runs in a new interpreter."""
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
 
@@ -39,7 +39,7 @@ def imported_after(code):
     return fresh(f"import sys; {code}; print(*sorted(set({HEAVY!r}) & set(sys.modules)))").split()
 
 
-# --- what is public ---
+# --- public names ---
 
 
 @pytest.mark.slow
@@ -65,7 +65,7 @@ def test_unknown_names_raise():
             module.nothing  # noqa: B018
 
 
-# --- what it costs ---
+# --- cost of the import ---
 
 
 def test_importing_belief_imports_nothing_heavy():
@@ -74,11 +74,11 @@ def test_importing_belief_imports_nothing_heavy():
 
 def test_no_module_imports_an_extra_before_it_is_used():
     modules = "; ".join(name for name in PUBLIC if name != "belief")
-    found = imported_after(f"import belief; {modules}")  # scikit-learn imports pandas where it is installed
+    found = imported_after(f"import belief; {modules}")  # scikit-learn imports pandas if it is installed
     assert not {"matplotlib", "pyspark", "torch"} & set(found)
 
 
-# --- what is private stays inside ---
+# --- private names ---
 
 
 def is_private(name):
@@ -86,7 +86,7 @@ def is_private(name):
 
 
 def defined_in(tree):
-    """The private names that a module defines: functions, classes, variables, and attributes of its own objects."""
+    """Yield the names that a module defines: functions, classes, variables, and attributes that it sets."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield node.name
@@ -95,7 +95,7 @@ def defined_in(tree):
 
 
 def used_in(tree):
-    """The private names a module imports, or takes from what is not `self`, `cls` or `super()`."""
+    """Yield the private names that a module imports, or uses as attributes, except of `self`, `cls` and `super()`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("belief"):
             yield from filter(is_private, (alias.name for alias in node.names))
@@ -108,7 +108,7 @@ def used_in(tree):
 
 
 def test_no_module_uses_a_private_name_of_another():
-    """A class may use what it inherits; nobody else may reach inside."""
+    """A class may use private attributes that it inherits; otherwise, private names are only used in their module."""
     trees = {str(p.relative_to(SOURCE)): ast.parse(p.read_text()) for p in SOURCE.rglob("*.py")}
     homes = defaultdict(set)
     for module, tree in trees.items():

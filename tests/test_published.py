@@ -1,4 +1,4 @@
-"""The published small data sets (Bolón-Canedo et al. 2013): the counts of docs/method.md, by the paper's settings."""
+"""The paper's settings give the counts of docs/method.md for small published data sets (Bolón-Canedo et al. 2013)."""
 
 import warnings
 
@@ -7,14 +7,18 @@ import pytest
 
 import belief
 
-# data: discrete, relevant features, redundant ones, {asked: (BELIEF, BELIEF + mCR)}, each (relevant, redundant, others)
+# Each data set has: whether it is discrete, the relevant features, the redundant features, and the expected counts. For
+# each number of features to select, these are the numbers of relevant, redundant and other features that are selected,
+# first by BELIEF and then by BELIEF + mCR.
 TABLE = {
     "Parity3+3": (True, {0, 1, 2}, {3, 4, 5}, {3: ((2, 1, 0), (3, 0, 0)), 5: ((3, 2, 0), (3, 2, 0))}),
     "Corral100": (True, {0, 1, 2, 3}, set(), {4: ((2, 0, 2), (1, 0, 3)), 10: ((3, 0, 7), (4, 0, 6))}),
     "XOR100": (True, {0, 1}, set(), {2: ((0, 0, 2), (0, 0, 2)), 10: ((0, 0, 10), (1, 0, 9))}),
 }
-# the sets' authors and the paper count the first two features of XOR100; the published file was made from these
+# The authors of the data and the paper call the first two features of XOR100 relevant, but the class in the published
+# file is the exclusive or of these two.
 XOR100_TRUTH = {4, 6}
+# the same counts for SD3: one feature of each group of ten counts as relevant, the others count as redundant
 SD3 = {6: ((1, 5, 0), (1, 1, 4)), 20: ((1, 9, 10), (1, 6, 13))}
 
 
@@ -39,7 +43,7 @@ def test_discrete_problems(data_home, name, asked, mcr):
     X, y = load(data_home, name)
     selected = set(select(X, y, asked, "mcr" if mcr else None, discrete))
     counts = len(selected & relevant), len(selected & redundant), len(selected - relevant - redundant)
-    if name == "Parity3+3":  # feature i + 3 repeats feature i: either is the relevant one, both are one too many
+    if name == "Parity3+3":  # feature i + 3 is a copy of feature i: one of them is relevant
         groups = {j % 3 for j in selected if j < 6}
         inside = len([j for j in selected if j < 6])
         counts = len(groups), inside - len(groups), len(selected) - inside

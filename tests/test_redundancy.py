@@ -1,4 +1,4 @@
-"""Tests of the interface of redundancy measures."""
+"""Tests of the interface of redundancy measures, and of the forward selection that uses it."""
 
 from dataclasses import replace
 
@@ -46,7 +46,7 @@ def test_a_new_measure_needs_no_change_elsewhere(monkeypatch):
 
     page = render(result)
     assert "Overlap of the features" in page
-    assert "agree" not in page.lower().partition("<code>redundancy</code>")[0]  # the settings list all measures
+    assert "agree" not in page.lower().partition("<code>redundancy</code>")[0]  # this setting lists all measures
     for draw, label in ((belief.plot.redundancy, "overlap with"), (belief.plot.relevance_redundancy, "relevance with")):
         assert draw(result, Figure().add_subplot()).get_xlabel().startswith(label)
 
@@ -68,7 +68,7 @@ def test_rules_never_raise_a_score_with_redundancy(redundancy):
 
 @pytest.mark.parametrize("n", [300, 1100])  # without and with compiled kernels
 def test_distant_clusters_do_not_hide_agreement(n):
-    """Neighbours are in the same cluster, so their values are close to each other; the sums keep enough digits."""
+    """Neighbours are in the same cluster, so their differences are small compared with the values, but not lost."""
     rng = np.random.default_rng(n)
     y = np.arange(n) % 2
     X = rng.normal(size=(n, 6)) + 3 * y[:, None]
@@ -83,7 +83,7 @@ def test_distant_clusters_do_not_hide_agreement(n):
 
 
 class CountingMeasure:
-    """Redundancy from a matrix; counts the lines that are asked for."""
+    """A measure that looks up the redundancy in a matrix, and counts the requested lines."""
 
     def __init__(self, R, pool):
         self.R, self.pool, self.column, self.n_lines = R, pool, np.full(len(R), -1), 0
@@ -106,12 +106,12 @@ def test_features_without_relevance_are_selected_without_measuring_their_redunda
     w = np.round(np.where(np.arange(F) < 20, 1.0, -1.0) * rng.random(F), 2)  # many equal weights
     rule = make_rule("agreement", "auto")
     relevance, order = rule.normalise(w, np.zeros(F, bool)), np.argsort(-w, kind="stable")
-    R = np.minimum(1.0, rng.random((F, F)) * 1.02)  # sometimes 1, which leaves a relevant feature with J = 0
+    R = np.minimum(1.0, rng.random((F, F)) * 1.02)  # if it is 1, the score of a relevant feature becomes 0
     np.fill_diagonal(R, 0.0)
     measure = CountingMeasure(R, order[:16])
     found = forward_selection(relevance, w, order, n_select, measure, rule, np.zeros(0, int))
     expected, share = [], np.ones(F)
-    for _ in range(n_select):  # every feature measured
+    for _ in range(n_select):  # the same selection, with all redundancies
         J = np.round(relevance * share, 10)
         J[expected] = -1.0
         ties = np.flatnonzero(J.max() == J)

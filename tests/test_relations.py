@@ -1,4 +1,4 @@
-"""Lazy frames, relations, datasets, partitioned frames, readers and generators: the same result as the table itself."""
+"""Lazy frames, relations, datasets, partitioned frames, readers and generators give the same result as the table."""
 
 import numpy as np
 import pandas as pd
@@ -42,7 +42,7 @@ def duckdb_result(file):
 
 
 def dataset_of_views(file):
-    """Return a Dataset of a file of polars, whose texts are string views."""
+    """Return a Dataset of an Arrow file by polars, which stores text as string views."""
     path = file.with_suffix(".arrow")
     pl.from_pandas(FRAME).write_ipc(path)
     return dataset.dataset(path, format="ipc")
@@ -118,7 +118,7 @@ def test_tables_that_can_be_read_once(kind, file):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", READ_ONCE)
 def test_large_tables_that_can_be_read_once(kind, file, monkeypatch):
-    monkeypatch.setattr(relations.spool, "__defaults__", (1000, 2**30))  # copied to a file above 1000 bytes
+    monkeypatch.setattr(relations.spool, "__defaults__", (1000, 2**30))  # tables above 1000 bytes are copied to a file
     check_in_batches(READ_ONCE[kind](file))
 
 

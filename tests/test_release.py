@@ -1,4 +1,4 @@
-"""What a release is made of: versions agree, lower bounds are one list, and wheel and sdist hold what they must."""
+"""Tests of a release: versions and lower bounds agree, and the wheel and the sdist contain the right files."""
 
 import re
 import sys
@@ -19,13 +19,13 @@ EXTRAS = PROJECT["optional-dependencies"]
 
 
 def bounds(requirements):
-    """The lower bound of each library, by its name."""
+    """Return the lower bound of each library, by its name in lower case."""
     found = [re.fullmatch(r"([\w.-]+)(?:\[.*\])?>=([\d.]+)", each) for each in requirements]
     return {each[1].lower(): each[2] for each in found if each}
 
 
 def same(a, b):
-    """Whether two versions are the same: 2.0 is 2.0.0."""
+    """Return True if two versions are the same; 2.0 and 2.0.0 are the same."""
     pad = [[int(x) for x in v.split(".")] + [0, 0] for v in (a, b)]
     return pad[0][:3] == pad[1][:3]
 
@@ -76,7 +76,7 @@ def test_all_that_the_extras_bring_is_pinned():
 
 
 def test_the_lock_has_hashes_and_the_pinned_versions():
-    """Everything for the command line, without the address of an index."""
+    """The lock contains all that the command line and its reports need, and no URL of a package index."""
     lock = (HOME / "release" / "requirements.txt").read_text()
     versions = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", lock, re.M))
     pinned = dict(re.findall(r"^([\w.-]+)==(\S+)", (HOME / "constraints.txt").read_text().lower(), re.M))
@@ -93,7 +93,7 @@ def test_the_lock_has_hashes_and_the_pinned_versions():
 
 
 def recipe():
-    """The recipe without its template: it is YAML but for the lines in braces."""
+    """Return the parsed recipe; it is YAML once the lines in braces are removed and the variables are replaced."""
     yaml = pytest.importorskip("yaml", reason="comes with the extra test")
     text = re.sub(r"\{%.*%\}\n", "", (HOME / "recipe" / "meta.yaml").read_text())
     text = text.replace("{{ name }}", PROJECT["name"]).replace("{{ version }}", check.version())
@@ -137,7 +137,7 @@ def test_workflows_name_existing_targets_and_files():
             assert all(target in targets for target in re.findall(r"\bmake ([\w-]+)", command)), name
             assert all((HOME / path).exists() for path in re.findall(r"\b[\w/-]+\.(?:py|txt)\b", command)), name
     publish = read["release"]["jobs"]["publish"]
-    assert publish["permissions"] == {"id-token": "write"}  # trusted publishing: no password anywhere
+    assert publish["permissions"] == {"id-token": "write"}  # trusted publishing needs no password
     assert publish["needs"] == "build"
 
 

@@ -1,4 +1,4 @@
-"""Files on other machines: S3 (a local server), the web, filesystems of fsspec; and patterns of names."""
+"""Tests of remote files: S3 (on a local server), the web and fsspec filesystems; and of patterns of file names."""
 
 import functools
 import http.server
@@ -63,7 +63,7 @@ def test_local_patterns(name, folder):
 
 @pytest.fixture(scope="module")
 def s3(folder):
-    """Return a function that makes the URL of a name on a local server with the S3 protocol."""
+    """Start a local S3 server, and yield a function that returns the URL of a file on it."""
     server = shutil.which("moto_server")
     if server is None:
         pytest.skip("moto_server, a server with the S3 protocol, is not installed")

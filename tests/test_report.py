@@ -1,4 +1,4 @@
-"""The page: what it says, that it loads nothing, and how a browser shows it."""
+"""Tests of the HTML report: its content, that it loads no other files, and how a browser shows it."""
 
 import dataclasses
 import io
@@ -35,7 +35,7 @@ def select(n=6, n_features=12, names=(), classes=("no", "yes"), **settings):
     label = rng.integers(0, len(classes), 200)
     X = rng.standard_normal((200, n_features))
     X[:, 0] += 2 * label
-    X[:, 1] = X[:, 0] + 0.01 * rng.standard_normal(200)  # repeats 0
+    X[:, 1] = X[:, 0] + 0.01 * rng.standard_normal(200)  # redundant with feature 0
     X[:, 2] += 1.2 * label
     table = pd.DataFrame(X, columns=[*names, *(f"f{j}" for j in range(len(names), n_features))])
     y = np.empty(200, object)
@@ -49,7 +49,7 @@ def result():
 
 
 class Reader(HTMLParser):
-    """What a browser would see: elements, ids, and the text outside of style and script."""
+    """A page as a browser sees it: its elements, ids, links, and the text outside of style and script."""
 
     def __init__(self, page):
         super().__init__()
@@ -76,13 +76,13 @@ def sections(page):
     return re.findall(r'<section id="(\w+)"', page)
 
 
-# --- what it says ---
+# --- content ---
 
 
 def test_render_shows_run_data_and_results(result):
     page = render(result, "A <title>")
     seen = Reader(page).text
-    assert sections(page) == [s for s in SECTIONS if s != "redundancy"]  # nothing overlaps
+    assert sections(page) == [s for s in SECTIONS if s != "redundancy"]  # no redundant features
     assert "A <title>" in seen
     assert "Size 200 rows, 12 features Task classification into 2 classes Date 20" in seen
     assert belief.__version__ in seen
@@ -102,7 +102,7 @@ def test_render_shows_run_data_and_results(result):
 
 def test_collect_content_names_groups_and_redundant_features():
     result = select(2, names=(NASTY, "twin"))
-    assert collect_content(result)["groups"] == []  # the twin was left
+    assert collect_content(result)["groups"] == []  # the twin was not selected
     (group,) = collect_content(select(12, names=(NASTY, "twin")))["groups"]
     assert set(group) == {NASTY, "twin"}
     ((kept, (left,)),) = collect_content(result)["redundant_with"]
@@ -134,7 +134,7 @@ def test_render_explains_the_stop_reason(result, stopped):
 
 def test_render_escapes_names(result):
     seen = Reader(render(result))
-    assert seen.text.count(NASTY) >= 5  # in the table, the words and the pictures
+    assert seen.text.count(NASTY) >= 5  # in the table, the text and the figures
     assert not {"b", "i"} & set(seen.tags)
     assert seen.tags.count("script") == 1
     assert "line break" in seen.text
@@ -170,7 +170,7 @@ def test_render_is_deterministic(result):
 
 
 def findings(result):
-    """The sentences of the page, by kind."""
+    """Return the sentences of the findings at the top of the page, by kind."""
     found = {}
     for each in collect_content(result)["findings"]:
         found.setdefault(each.kind, []).append("".join(each.parts))
@@ -254,7 +254,7 @@ def test_ranking_has_the_limit_of_significance_and_directions(result):
 
 
 def test_sections_by_class_and_stability_are_shown_where_they_are_known(result):
-    assert not {"by_class", "stability"} & {*sections(render(result))}  # two classes
+    assert not {"by_class", "stability"} & {*sections(render(result))}  # only two classes
     studied = select(3, classes=("a", "b", "c"), stability=20)
     page = render(studied)
     assert {"by_class", "stability"} <= {*sections(page)}
@@ -297,7 +297,7 @@ def headings(page):
 def test_table_columns_depend_on_the_measure(result):
     assert headings(render(result)) == ["rank", "feature", "relevance", "q-value", "unique share", "score"]
     by_mcr = render(select(**belief.PAPER))
-    assert headings(by_mcr) == ["rank", "feature", "relevance", "score"]  # the paper has no tests
+    assert headings(by_mcr) == ["rank", "feature", "relevance", "score"]  # the paper has no significance tests
     assert headings(render(select(redundancy="mcr"))) == ["rank", "feature", "relevance", "q-value", "score"]
     assert "<th>q-value</th><th>unique share</th><th>score</th>" in result._repr_html_()
 
@@ -364,7 +364,7 @@ def test_render_without_an_optional_library(tmp_path, result, library, n_errors)
 
 def test_render_result_table_is_short():
     seen = Reader(select(30, 40)._repr_html_())
-    assert seen.tags.count("tr") == 21 + 11  # selected, and those that were not
+    assert seen.tags.count("tr") == 21 + 11  # 20 selected and 10 other features, and two headings
     assert "and 10 more features" in seen.text
 
 
@@ -419,7 +419,7 @@ def address(tmp_path_factory, result):
 
 @pytest.fixture
 def visit(browser, address):
-    """Open the page with some settings of the browser; nothing may be complained of or asked for on the way."""
+    """Yield a function that opens the page with some settings of the browser, then check for errors and requests."""
     contexts, complaints, requests = [], [], []
 
     def visit(**settings):
@@ -458,12 +458,12 @@ def test_page_fits_the_screen_and_figures_have_its_colours(visit, width, scheme)
     fills = shown.first.locator("text").evaluate_all("all => all.map(t => getComputedStyle(t).fill)")
     assert set(fills) == {ink}
     sizes = shown.locator("text").evaluate_all("all => all.map(t => t.getBoundingClientRect().height)")
-    assert min(sizes) > 8  # letters that can be read
+    assert min(sizes) > 8  # pixels, so that the text is legible
 
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 4_400), (375, 5_600)])
 def test_page_for_eight_features_is_short(browser, width, height):
-    """Half of what it was when every part was open and the features were listed four times: 8,823 and 11,337 pixels."""
+    """The page was twice as long with all parts open and features listed four times: 8,823 and 11,337 pixels."""
     result = belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=8, random_state=0)
     page = browser.new_page(viewport={"width": width, "height": 800})
     page.set_content(render(result))
@@ -520,14 +520,14 @@ def test_page_without_javascript(visit):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_wide_table_shows_scroll_shadows(visit, scheme):
-    """At the side beyond which it goes on, whether or not the screen has scroll bars."""
+    """A shadow marks each side on which the table continues, whether or not the browser shows scroll bars."""
     page = visit(viewport={"width": 375, "height": 800}, color_scheme=scheme)
     box = page.locator(".box", has=page.locator("#selected-table"))
     hidden = box.evaluate("box => box.scrollWidth - box.clientWidth")
     assert hidden > 10
 
     def edges():
-        """How far the left and the right edge are from the colour of the paper, as most of their points are."""
+        """Return whether the left and the right edge of the table have another brightness than the background."""
         pixels = imread(io.BytesIO(box.screenshot()))[80:, :, :3].mean(axis=2)
         paper = np.median(pixels)
         return [abs(float(np.median(pixels[:, at])) - paper) > 0.05 for at in (slice(2, 5), slice(-5, -2))]

@@ -1,4 +1,4 @@
-"""Result: numbers, explanations and JSON; progress reports."""
+"""Tests of `Result`: its numbers, explanations and JSON; and of progress reports."""
 
 import copy
 import io
@@ -22,7 +22,7 @@ rng = np.random.default_rng(2)
 Y = rng.integers(0, 2, 200)
 X = rng.standard_normal((200, 8))
 X[:, 0] += 2 * Y
-X[:, 1] = X[:, 0] + 0.01 * rng.standard_normal(200)  # nearly a copy of 0
+X[:, 1] = X[:, 0] + 0.01 * rng.standard_normal(200)  # nearly a copy of feature 0
 X[:, 2] += 1.2 * Y
 NAMES = ["age", "age in days", "height", "a", "b", "c", "d", "e"]
 
@@ -158,7 +158,7 @@ def test_result_arrays_are_read_only(result):
 
 @pytest.mark.parametrize("kind", ["numbers", "text", "numeric target"])
 def test_fields_for_explanations_are_computed_when_they_are_needed(kind):
-    """They are the same as if they were computed at once, although the data has changed in the meantime."""
+    """The deferred fields equal those computed at once, even if the data has changed in the meantime."""
     rng = np.random.default_rng(5)
     X = pd.DataFrame(rng.standard_normal((300, 6)), columns=list("abcdef"))
     y = (X.a > 0) ^ (X.b > 0)
@@ -206,7 +206,7 @@ def test_from_dict_refuses_other_formats_and_other_dicts(result):
         belief.Result.from_dict({**result.to_dict(), "settings": settings})
 
 
-# --- the rest ---
+# --- fields, progress and timings ---
 
 
 def test_result_fields(result):
@@ -237,14 +237,14 @@ def test_callback_receives_phases_batches_and_rows():
     steps = [p for p in received if p.phase == "significance" and p.total]
     assert [p.done for p in steps] == [*range(1, steps[-1].total + 1)]
     assert all(p.done <= p.total for p in steps)
-    assert len({p.total for p in steps}) > 2  # several tests
+    assert len({p.total for p in steps}) > 2  # there are several tests, with one total each
     pairs = [p for p in received if p.detail == "comparing features"]
     assert {p.phase for p in pairs} == {"redundancy"}
-    assert 0 < pairs[-1].done == pairs[-1].total < result.n_pairs  # those of two mutual neighbours count once
+    assert 0 < pairs[-1].done == pairs[-1].total < result.n_pairs  # mutual neighbours count once
 
 
 def test_progress_of_a_search_in_int16_never_goes_back():
-    """It covers the products and the exact distances, and ends when all rows are compared."""
+    """The progress covers both the matrix products and the exact distances, and ends when all rows are compared."""
     rng = np.random.default_rng(0)
     table, target = rng.normal(size=(1500, 400)), rng.integers(0, 2, 1500)
     received = []
@@ -266,7 +266,7 @@ def test_the_bar_counts_steps_and_pairs(phase, detail, shown):
     bar = Bar(stream)
     bar._due = lambda p: True
     bar(Progress(phase, detail, 40, 200, 5.0))
-    assert " left" not in stream.getvalue()  # most of the first step may have been the compilation of a function
+    assert " left" not in stream.getvalue()  # no estimate yet, because the first step may have compiled a function
     bar(Progress(phase, detail, 60, 200, 6.0))
     assert stream.getvalue().splitlines()[-1].endswith(shown)
 
@@ -289,7 +289,7 @@ def test_verbose_writes_progress_to_stderr_only(capsys):
     assert "belief: searching" in err
     assert "batch 2 of 4" in err
     lines = err.splitlines()
-    assert len(set(lines)) == len(lines)  # no duplicates
+    assert len(set(lines)) == len(lines)
 
 
 def test_bar_on_a_terminal_lists_all_phases_and_vanishes(monkeypatch):
@@ -314,7 +314,7 @@ def test_time_left_is_estimated_from_the_recent_rows():
     bar._due = lambda p: True
     for seconds, done in [(60.0, 10), (70.0, 1000), (120.0, 6000), (130.0, 7000)]:
         bar(Progress("neighbours", "", done, 8000, seconds))
-    assert "10 s left" in stream.getvalue().splitlines()[-1]  # on average it would be 19 s
+    assert "10 s left" in stream.getvalue().splitlines()[-1]  # the average speed would give 19 s
 
 
 def test_timings_add_up_to_the_whole_run(monkeypatch):
@@ -332,7 +332,7 @@ def test_timings_add_up_to_the_whole_run(monkeypatch):
 @pytest.mark.parametrize("significance", ["permutation", None])
 @pytest.mark.parametrize("kind", ["dense", "sparse", "file", "file read in blocks"])
 def test_timings_of_a_fit_add_up_to_its_time(kind, significance, tmp_path, monkeypatch):
-    monkeypatch.setattr(time, "perf_counter", time.process_time)  # does not count other programs of a busy machine
+    monkeypatch.setattr(time, "perf_counter", time.process_time)  # ignores other processes on a busy machine
     rng = np.random.default_rng(0)
     table = rng.normal(size=(10_000, 120)) * (rng.random((10_000, 120)) < (0.2 if kind == "sparse" else 1.0))
     target = (table[:, 0] + rng.normal(size=10_000) > 0).astype(int)
@@ -343,11 +343,11 @@ def test_timings_of_a_fit_add_up_to_its_time(kind, significance, tmp_path, monke
         file, y = tmp_path / "rows.parquet", "target"
         pd.DataFrame(table).add_prefix("x").assign(target=target).to_parquet(file)
         table = file
-    select = belief.select  # which imports it
+    select = belief.select  # this imports the module, which is not part of the fit
     memory = {"working_memory": 16} if kind == "file read in blocks" else {}
     received, shares = [], []
     how = {"rounds": 1, "significance": significance, "random_state": 0, "callback": received.append, **memory}
-    for _ in range(6):  # now and then, the first run frees the memory of tests before it
+    for _ in range(6):  # the first run may also free the memory of earlier tests
         start = time.perf_counter()
         timings = select(table, y, 5, **how).timings
         shares.append(sum(timings.values()) / (time.perf_counter() - start))

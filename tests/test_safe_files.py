@@ -1,4 +1,4 @@
-"""Safety of files: never overwritten, read once, checked for changes; encodings; copies of columns."""
+"""Input files are never overwritten, are read once, and are checked for changes; encodings; copies of columns."""
 
 import gzip
 import os
@@ -324,10 +324,10 @@ def test_csv_of_100_000_columns_needs_about_a_gigabyte(tmp_path):
     (tmp_path / "a.csv").write_text("\n".join([",".join([*names, "word", "y"]), *rows]))
     options = ["--label", "y", "--top", "1", "--seed", "0", "--quiet", "--write-data", str(tmp_path / "w.csv")]
     command = [sys.executable, "-c", MEASURED, "select", str(tmp_path / "a.csv"), *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)  # ten times what it takes
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)  # ten times the usual duration
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "w.csv").read_text().startswith("feature_7,y\n")
-    assert float(done.stderr) < 1250  # about 1,000 to read it and 130 for the tests; other versions of Arrow may differ
+    assert float(done.stderr) < 1250  # MB: 1,000 to read the file, 130 for the tests; depends on the version of Arrow
 
 
 @pytest.mark.parametrize("option", ["--write-data", "--out", "--report", "--checkpoint"])

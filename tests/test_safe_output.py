@@ -1,4 +1,4 @@
-"""Closed, full and ASCII streams: files are written anyway, without a traceback."""
+"""Output files are complete, even if streams are closed, full or limited to ASCII, or a signal stops the run."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""BeliefSelector, the scikit-learn estimator."""
+"""Tests of BeliefSelector, the scikit-learn estimator."""
 
 import pickle
 import re
@@ -23,8 +23,8 @@ from belief.method.settings import Settings
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:n_features_to_select:UserWarning")  # the checks' tables have few columns
-@pytest.mark.filterwarnings("ignore:n_neighbors:UserWarning")  # and few rows
+@pytest.mark.filterwarnings("ignore:n_features_to_select:UserWarning")  # the tables of the checks have few columns
+@pytest.mark.filterwarnings("ignore:n_neighbors:UserWarning")  # or few rows
 @parametrize_with_checks([BeliefSelector()], expected_failed_checks=lambda estimator: NOT_REPETITION)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -1,4 +1,4 @@
-"""Significance by permutation: the oracle, every engine, what changes nothing, noise, and the corners."""
+"""Tests of significance by permutation: the oracle, the search, invariances, noise, settings, and special cases."""
 
 import warnings
 
@@ -36,13 +36,16 @@ KINDS = [*COLUMNS, "mixed"]
 
 
 def random_table(seed):
-    """Columns of one kind, or of all, of which the first two depend on the target; which are discrete; the target."""
+    """Return a random table, its target, a mask of the discrete columns, and whether the target is numeric.
+
+    The columns are of one kind or of mixed kinds. In most tables, the first two columns depend on the target.
+    """
     rng = np.random.default_rng(seed)
     kind, numeric = KINDS[seed % 9], seed % 4 == 3
     m, F, n_classes = int(rng.integers(24, 70)), int(rng.integers(2, 28)), int(rng.integers(2, 6))
     if seed % 11 == 0:
         m = int(rng.integers(10, 24))
-    if seed % 11 == 5:  # more rows than knots
+    if seed % 11 == 5:  # more rows than the 255 knots of the rank scores
         m, F = 270, min(F, 17)
     labels = rng.choice(n_classes, m, p=rng.dirichlet(np.full(n_classes, 3.0)))
     labels[:n_classes] = range(n_classes)
@@ -53,7 +56,7 @@ def random_table(seed):
         X[rng.random(X.shape) < 0.1] = np.nan
     if seed % 5 != 4:
         X[:, 0] = np.where(discrete[0] & (rng.random(m) < 0.6), labels, X[:, 0] + ~discrete[0] * labels)
-        if not discrete[1]:  # a function of a known feature
+        if not discrete[1]:  # a function of column 0
             X[:, 1] = np.where(rng.random(m) < 0.9, np.abs(X[:, 0] - 1), X[:, 1])
     y = np.nan_to_num(X[:, 0]) + (X[:, -1] > 0) + 0.5 * rng.standard_normal(m) if numeric else labels
     return X, np.round(y) if seed % 8 == 3 else y, discrete, numeric
@@ -64,7 +67,7 @@ def random_table(seed):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("seed", range(200) if THOROUGH else range(0, 200, 17))
 def test_p_values_agree_with_the_oracle(seed, weighted):
-    """The shuffles come from the same keys, so the p-values are the same, not merely close."""
+    """Both implementations derive the shuffles from the same keys, so their p-values differ only by rounding."""
     seed += 3 * weighted
     table, rng = random_table(seed), np.random.default_rng(seed)
     weight = np.where(table[1] > 0, 3.0, 1.0) * rng.lognormal(0, 1 + seed % 2, len(table[0])) if weighted else None
@@ -73,7 +76,7 @@ def test_p_values_agree_with_the_oracle(seed, weighted):
 
 @pytest.mark.slow
 def test_queries_of_a_large_table_count_by_their_weight_as_in_the_oracle():
-    """Only the first 1,000 rows are queries, drawn by weight."""
+    """The queries are 1,000 of the 1,080 rows, sampled by weight."""
     rng = np.random.default_rng(1)
     X = rng.standard_normal((1080, 4))
     y = np.digitize(X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * rng.standard_normal(1080), [-1, 1])
@@ -116,7 +119,7 @@ def test_shuffles_end_where_nothing_is_close_to_significant_as_in_the_oracle(kin
 
 
 def test_features_that_are_significant_only_together_are_close_to_it():
-    """By Benjamini and Hochberg, 20 of 300 features need a p-value of 0.05 * 20 / 300, and one alone of 0.05 / 300."""
+    """By Benjamini-Hochberg, 20 of 300 features need p-values below 0.05 * 20 / 300, a single one below 0.05 / 300."""
     p = np.where(np.arange(300) < 20, 0.2 * 0.004, 0.5)
     found, close = is_significant(p, np.ones(300), np.arange(300))
     assert not found.any()
@@ -138,9 +141,9 @@ def check_against_the_oracle(seed, X, y, discrete, numeric, weight=None):
     ref = naive.belief(X, y, 2, discrete=discrete, weight=weight, **settings)
     np.testing.assert_array_equal(got.round, ref.sure.round)
     np.testing.assert_array_equal(got.metric, ref.sure.metric)
-    exact = 1e-6 if numeric else 1e-9  # the degrees of misses are summed in single precision
+    exact = 1e-6 if numeric else 1e-9  # the weights of misses are summed in float32
     np.testing.assert_allclose(got.p_neighbours, ref.sure.p_neighbours, rtol=exact)
-    for name in ("p_univariate", "p_value", "q_value"):  # and so are the statistics of these shuffles
+    for name in ("p_univariate", "p_value", "q_value"):  # the statistics of shuffles are in float32
         np.testing.assert_allclose(getattr(got, name), getattr(ref.sure, name), rtol=1e-3, atol=1e-290, err_msg=name)
     np.testing.assert_allclose(got.weights, ref.w, rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(got.null_weight, ref.null_weight, rtol=exact, atol=1e-11)
@@ -154,7 +157,7 @@ def check_against_the_oracle(seed, X, y, discrete, numeric, weight=None):
 @pytest.mark.parametrize("kind", [*exact_instructions(), None], ids=lambda x: type(x).__name__)
 @pytest.mark.parametrize(("m", "F", "largest", "size"), [(50, 1, 1, 7), (333, 7, 92, 11), (1100, 130, 127, 40)])
 def test_every_instruction_set_finds_the_nearest_rows(kind, m, F, largest, size):
-    """Products of int8, of columns that are added or taken out, give the neighbours of exact distances."""
+    """Products of int8 find the neighbours by exact distances, also if columns are added or removed."""
     rng = np.random.default_rng(m)
     X = rng.choice([-largest, 0, rng.integers(1, largest + 1), largest], (m, F)).astype(np.int8)
     more = rng.integers(-largest, largest + 1, (m, 5)).astype(np.int8)
@@ -179,7 +182,7 @@ def test_every_instruction_set_finds_the_nearest_rows(kind, m, F, largest, size)
 
 @pytest.mark.parametrize("kind", [*exact_instructions(), None], ids=lambda x: type(x).__name__)
 def test_distances_and_sums_of_many_columns(kind):
-    """Columns are multiplied and added up in parts."""
+    """There are so many columns that they are processed in several parts."""
     rng = np.random.default_rng(0)
     m, F = 40, 2 * MULTIPLIED_COLUMNS + 3
     X, y, queries = rng.integers(-92, 93, (m, F)).astype(np.int8), np.arange(m) // 20, np.arange(0, m, 3)
@@ -203,7 +206,7 @@ def test_distances_and_sums_of_many_columns(kind):
 
 
 def shifted(seed, m=300, F=30, n_shifted=2):
-    """Normal columns, two classes, and some columns shifted by class."""
+    """Return a table of normal columns, the first of which are shifted by class, and two classes."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, m)
     X = rng.standard_normal((m, F))
@@ -230,7 +233,7 @@ def test_a_monotone_change_of_features_changes_no_p_value_of_neighbours():
 
 
 def test_a_monotone_change_of_features_or_a_numeric_target_changes_no_test():
-    """Both tests are of ranks then."""
+    """With a numeric target, both the univariate test and the neighbour test use ranks."""
     X, _ = shifted(1)
     y = X[:, 0] + X[:, 1] * X[:, 2]
     wanted, got = (belief.select(*table, 2, random_state=0) for table in ((X, y), (np.exp(X), np.exp(y))))
@@ -239,7 +242,7 @@ def test_a_monotone_change_of_features_or_a_numeric_target_changes_no_test():
 
 
 def test_dense_and_sparse_rows_have_the_same_p_values():
-    """Equal differences of misses and hits are 0, and not what rounding leaves of them."""
+    """If misses and hits differ equally from a query, their difference is exactly 0, without a rounding error."""
     rng = np.random.default_rng(0)
     X = np.zeros((60, 1500))
     for column in X.T:
@@ -252,14 +255,14 @@ def test_dense_and_sparse_rows_have_the_same_p_values():
 
 
 def test_tied_rows_are_chosen_without_regard_to_the_class_or_the_place_in_the_file():
-    """Of many rows that are as near, sorted by class, no class has more than its share."""
+    """If many rows are equally near, and the table is sorted by class, no class is preferred."""
     y = np.repeat([0, 1], 200)
     X = np.random.default_rng(0).integers(0, 2, (400, 6)).astype(float)
     found = belief.select(X, y, 2, random_state=0, copies="keep")
     assert np.nanmin(found.q_value) > 0.05
 
 
-# --- noise, and what is there ---
+# --- noise and real effects ---
 
 
 @pytest.mark.slow
@@ -292,7 +295,7 @@ def test_exclusive_or_is_found_among_noise(seed):
     assert result.p_univariate[[3, 40]].min() > 0.05
     assert np.delete(result.q_value, [3, 40]).min() > 0.05
     assert set(result.metric) > {3, 40}
-    assert len(result.metric) <= 16 + 2  # the known ones, and those left after the rounds
+    assert len(result.metric) <= 16 + 2  # those left after the rounds, and the two found
     row = result.explain("x3")
     assert (row.round, row.p_neighbours) == (result.round[3], result.p_neighbours[3])
     assert row.partner == "x40"
@@ -376,7 +379,7 @@ def test_one_round_is_one_search():
     one, all_of_them = (belief.select(X, y, 2, random_state=0, rounds=rounds) for rounds in (1, "auto"))
     assert set(one.round) == {1}
     assert one.metric.tolist() == list(range(60))
-    assert all_of_them.round.max() == 7  # 60, 48, 38, 30, 24, 19 and 16 features
+    assert all_of_them.round.max() == 7  # with 60, 48, 38, 30, 24, 19 and 16 features
 
 
 def test_of_noise_one_feature_is_selected_with_a_warning():
@@ -400,7 +403,7 @@ def test_the_number_is_found_without_agreement_too(redundancy):
     assert set(belief.select(X, y, "auto", random_state=0, redundancy=redundancy).selected) == {0, 1, 2, 3, 4}
 
 
-# --- the corners ---
+# --- special cases ---
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -430,7 +433,7 @@ def test_binary_noise_beside_an_exclusive_or():
 
 @pytest.mark.slow
 def test_copies_beyond_chance_are_merged_with_a_warning():
-    """A bootstrap sample of noise is noise."""
+    """No feature of a bootstrap sample of noise is significant."""
     X, y = shifted(0, 400, 30, 0)
     drawn = np.random.default_rng(0).integers(0, 400, 400)
     n_copies = 400 - len(set(drawn.tolist()))
@@ -458,7 +461,7 @@ def test_equal_rows_of_few_values_are_not_merged(levels, target):
 @QUIET
 @pytest.mark.parametrize("seed", range(3))
 def test_classes_of_four_rows_are_tested_by_shuffles_alone(seed):
-    """Of 70 ways to split eight rows, 2 part a column that is one in half of them; half of these count."""
+    """Only 2 of the 70 splits of eight rows separate a column with four ones; the mid-p-value counts half of them."""
     X = np.random.default_rng(seed).integers(0, 2, (8, 2000)).astype(float)
     result = belief.select(X, np.arange(8) % 2, 2, random_state=0)
     assert np.isnan(result.p_neighbours).all()
@@ -473,7 +476,7 @@ def test_classes_of_four_rows_are_tested_by_shuffles_alone(seed):
 @pytest.mark.parametrize("kind", ["lognormal", "marks", "marks as levels", "rare zeros as levels"])
 @pytest.mark.parametrize("n_rare", [4, 10])
 def test_small_classes(kind, n_rare):
-    """F and χ² tests find much in ten rows: one of them is large, and no other row is."""
+    """F and χ² tests give false positives for a class of few rows if one of these rows has an extreme value."""
     n_found = 0
     for seed in range(2):
         rng = np.random.default_rng(seed)
@@ -491,7 +494,7 @@ def test_small_classes(kind, n_rare):
 
 
 def test_features_that_are_rare_beside_a_small_class():
-    """Columns with few values other than 0 are checked too, although neighbours do not test them."""
+    """Shuffles also check columns with very few non-zero values, although the neighbour test leaves them out."""
     rng = np.random.default_rng(0)
     y = (rng.permutation(1000) < 10).astype(int)
     X = np.zeros((1000, 300))
@@ -504,7 +507,7 @@ def test_features_that_are_rare_beside_a_small_class():
 
 @pytest.mark.parametrize("seed", range(2))
 def test_functions_of_a_known_feature_are_not_found(seed):
-    """|x| of an x that is shifted up or down by class says nothing of the class, but lies between the two."""
+    """If x is shifted up or down by class, |x| does not depend on the class; it is only small between the classes."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, 400)
     x = rng.standard_normal(400) + 1.5 * (2 * y - 1)
@@ -552,7 +555,7 @@ def test_two_valued_nominal_features_of_numeric_targets_have_the_test_of_kruskal
     y, X = rng.standard_normal(200), (rng.random((200, 30)) < np.linspace(0.05, 0.95, 30)).astype(float)
     result = belief.select(X, y, 2, random_state=0, discrete_features=list(range(30)))
     p = np.array([kruskal(y[x == 0], y[x == 1]).pvalue for x in X.T])
-    untouched = p > 0.06  # the others are checked by shuffles
+    untouched = p > 0.06  # smaller p-values are corrected by shuffles
     assert untouched.sum() > 20
     np.testing.assert_allclose(result.p_univariate[untouched], p[untouched], rtol=0.02)
 
@@ -562,7 +565,7 @@ def test_two_valued_nominal_features_of_numeric_targets_have_the_test_of_kruskal
 
 @pytest.mark.parametrize("n_levels", [3, 60])
 def test_codes_of_categories_do_not_matter(n_levels):
-    """Codes depend on how a table is read; for 60 levels, the rare ones share a column."""
+    """The codes depend on how a table is read. With 60 levels, the rare levels share a column of the probe."""
     rng = np.random.default_rng(n_levels)
     y = rng.integers(0, 2, 300)
     X = np.column_stack([rng.integers(0, n_levels, (300, 3)), rng.normal(size=300) + y]).astype(float)
@@ -579,12 +582,12 @@ def test_probe_of_the_result_has_the_size_of_the_neighbour_test():
     X = rng.normal(size=(2100, 20))
     y = X[:, 0] * X[:, 1] > 0
     probe = belief.select(X, y, 2, random_state=0).probe
-    assert (probe["rows"], probe["features"], probe["rounds"]) == (2000, 20, 2)  # 20 and 16 features
+    assert (probe["rows"], probe["features"], probe["rounds"]) == (2000, 20, 2)  # rounds with 20 and 16 features
     assert 0 < probe["queries"] <= 1000
     assert probe["shuffles"] >= 20
     assert belief.select(X[:200], y[:200], 2, rounds=1, random_state=0).probe["rounds"] == 1
     assert belief.select(X[:200], y[:200], 2, significance=None).probe == {}
-    copies = y[:200, None] + 0.3 * rng.normal(size=(200, 3))  # the univariate test finds them all
+    copies = y[:200, None] + 0.3 * rng.normal(size=(200, 3))  # the univariate test finds all of them
     assert belief.select(copies, y[:200], 2).probe == {}
 
 
@@ -603,7 +606,7 @@ def test_too_few_rows_for_the_neighbour_test_warn(groups):
 @pytest.mark.parametrize("storage", [np.asarray, csr_array, lambda X: [X[:20], X[20:]]])
 @pytest.mark.parametrize("discrete", [[], [0, 1]])
 def test_any_value_may_be_the_rare_one(storage, discrete):
-    """A column with one value in all rows but two is left out of the tests, whichever of its values is coded as 0."""
+    """A column with the same value in all rows except two is left out, whichever of its values is coded as 0."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 60)
     is_rare = np.isin(np.arange(60), [3, 40])

@@ -1,5 +1,7 @@
-"""The site: what can be checked without building it, which `make docs` does. The pages name all that is public, their
-examples run, and the links that a git host follows lead somewhere in the site too."""
+"""Tests of the documentation site that do not need to build it, unlike `make docs`.
+
+The reference lists all public names, the examples run, and links that work on a git host also work on the site.
+"""
 
 import ast
 import doctest
@@ -40,7 +42,7 @@ def found(name):
     return getattr(there, last)
 
 
-# --- the reference ---
+# --- the API reference ---
 
 
 def test_the_reference_has_every_public_name_and_no_other():
@@ -56,7 +58,7 @@ def test_every_public_name_has_an_example(name):
     examples = doctest.DocTestParser().get_examples(doc)
     assert "Examples\n--------" in doc
     assert len(examples) > 1
-    assert (name in ON_SPARK) == any(doctest.SKIP in e.options for e in examples)  # the others run in the tests
+    assert (name in ON_SPARK) == any(doctest.SKIP in e.options for e in examples)  # other examples run as doctests
 
 
 def test_the_examples_of_the_constants_run():
@@ -65,7 +67,7 @@ def test_the_examples_of_the_constants_run():
 
 @pytest.mark.parametrize("name", ON_SPARK)
 def test_the_examples_on_spark_run(name, spark):
-    """They are skipped where there is no session, so that is given here, and nothing is skipped."""
+    """Without a session, these examples are skipped; here they get a session, so all of them run."""
     test = doctest.DocTestParser().get_doctest(inspect.getdoc(found(name)), {"spark": spark}, name, None, None)
     for example in test.examples:
         example.options.pop(doctest.SKIP, None)
@@ -83,7 +85,7 @@ PAGES = sorted([*(DOCS / "guide").glob("*.md"), *(DOCS / f"{name}.md" for name i
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_code_of_the_guide_runs(page):
     blocks = re.findall(r"^```python\n(>>>.*?)^```", page.read_text(), re.S | re.M)
-    assert blocks or page.stem in ("index", "glossary", "single-cells")  # anndata needs an environment of its own
+    assert blocks or page.stem in ("index", "glossary", "single-cells")  # single-cells needs anndata
     test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, page.name, str(page), 0)
     assert not doctest.DocTestRunner().run(test).failed
 
@@ -134,7 +136,7 @@ def test_every_example_has_a_title_and_a_plot():
         title, line, *_ = ast.get_docstring(ast.parse(path.read_text())).splitlines()
         assert len(line) == len(title), path.name
         assert re.search(r"plt\.subplots|belief\.plot\.", path.read_text()), path.name
-        assert "http" not in path.read_text(), path.name  # nothing is fetched
+        assert "http" not in path.read_text(), path.name  # examples download nothing
 
 
 # --- links ---

@@ -1,4 +1,4 @@
-"""The Spark engine: DataFrames of all kinds, staging, errors, and lost workers.
+"""Tests of the Spark engine: DataFrames of all kinds, staging, errors, and lost workers.
 
 test_engines.py compares its operations with the local engine, and test_spark_estimator.py runs tests of this file on
 Spark Connect.
@@ -60,7 +60,7 @@ if "SPARK_REMOTE" in os.environ:
 
 
 def table(n=80, seed=0):
-    """Return mostly zero values: features 0 and 1 are relevant, 2 is redundant with 0."""
+    """Return a table of mostly zeros, and three classes; features 0 and 1 are relevant, 2 is redundant with 0."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 3, n)
     X = rng.normal(size=(n, 8)).round(2) * (rng.random((n, 8)) < 0.3)
@@ -194,7 +194,7 @@ def test_lost_gathered_rows_are_gathered_again(spark):
 
 
 def test_a_recomputed_partition_of_several_blocks_is_the_same(spark):
-    """The recomputed partition reaches Python in other batches."""
+    """After Spark has recomputed the partition, its rows reach Python in other batches."""
     features = "transform(sequence(0, 49), j -> double(hash(id, j))) features"
     with engine_on(spark.range(0, 40_000, 1, 1).selectExpr(features, "id % 2 label"), "memory") as engine:
         engine.describe()
@@ -321,7 +321,7 @@ def test_open_frame_checks_the_schema_before_any_job(spark):
             belief.select(df, **given_settings)
     with pytest.raises(ValueError, match="staging must be 'auto', 'memory', 'disk', or the absolute path"):
         belief.select(df.select("a", "label"), label="label", staging="folder")
-    spark.sparkContext.parallelize([1], 1).count()  # jobs are listed in order, so this must be the first
+    spark.sparkContext.parallelize([1], 1).count()  # jobs are listed in order; this must be the only one
     job_ids = spark.sparkContext.statusTracker().getJobIdsForGroup
     wait_until(lambda: job_ids("bad"), "A job", os.devnull)
     assert len(job_ids("bad")) == 1
@@ -412,7 +412,7 @@ def test_read_files_reads_csv_like_the_local_engine(tmp_path, capsys):
     same(found[1], found[0])
 
 
-# --- a standalone cluster with speculation or executors that come and go; one that loses a worker ---
+# --- standalone clusters: speculation, dynamic allocation, and a lost worker ---
 
 SPECULATION = {
     "spark.speculation": "true", "spark.speculation.interval": "20ms", "spark.speculation.multiplier": "1.01",
@@ -432,7 +432,7 @@ DYNAMIC = {
 def test_a_cluster_that_repeats_tasks_or_drops_executors_gives_the_same_result(conf, staging, tmp_path):
     X, y = table(6000)
 
-    def pause(p):  # so that idle executors, and what they hold, are dropped
+    def pause(p):  # meanwhile, idle executors are dropped with their blocks
         if conf is DYNAMIC and p.detail in ("searching", "tallying", "comparing features"):
             time.sleep(4)
 
@@ -444,15 +444,16 @@ def test_a_cluster_that_repeats_tasks_or_drops_executors_gives_the_same_result(c
     assert list(tmp_path.iterdir()) == []
 
 
-SHORT = ("staging", "comparing features")  # phases that may end before a timer
+SHORT = ("staging", "comparing features")  # phases that may end before a timer fires
 LARGE = {"n_features_to_select": 3, "random_state": 1, "sample_size": 6000}
 
 
 @pytest.fixture(scope="module")
 def on_cluster():
-    """Return a cluster, a function that fits a table for which each phase takes about a second, and the local result.
+    """Yield a cluster, a function that fits a table on it, and the result of the local engine.
 
-    One cluster serves all tests, because it takes seconds to start, and so does the first fit on it.
+    Each phase of the fit takes about a second. All tests share the cluster, because it takes seconds to start, and so
+    does the first fit on it.
     """
     X, y = table(20_000, seed=3)
     X = np.hstack([X, np.random.default_rng(4).normal(size=(20_000, 60))])
@@ -489,4 +490,4 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_result(on_cluster, phase, 
             kill() if phase in SHORT else Timer(0.4, kill).start()
 
     same(fit(str(tmp_path) if staging == "folder" else staging, watch), expected)
-    assert reports[reports.index("killed") - 1] == phase  # otherwise the phase ended before
+    assert reports[reports.index("killed") - 1] == phase  # otherwise, the phase ended too early

@@ -1,4 +1,4 @@
-"""The pyspark.ml estimator and model on classic Spark; a test runs these and others on Spark Connect."""
+"""Tests of the pyspark.ml estimator and model on classic Spark; one of them runs these and others on Spark Connect."""
 
 import gc
 import inspect
@@ -104,7 +104,7 @@ def test_params_have_setter_getter_doc_and_keyword():
 
 
 def test_the_docs_list_every_param_with_its_default():
-    """Those that they do not list are settings in camel case with the same default."""
+    """Params that the page does not list are settings in camel case, with the same default."""
     page = (Path(__file__).parents[1] / "docs" / "spark.md").read_text()
     listed = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", page, re.MULTILINE))
     selector = BeliefSelector()
@@ -266,7 +266,7 @@ def test_in_a_pipeline(columns, selector, tmp_path):
     assert again.transform(columns).select("best").collect() == model.transform(columns).select("best").collect()
 
 
-@pytest.mark.filterwarnings("ignore:unclosed running multiprocessing pool:ResourceWarning")  # CrossValidator's own
+@pytest.mark.filterwarnings("ignore:unclosed running multiprocessing pool:ResourceWarning")  # by CrossValidator
 def test_in_a_cross_validator(df, selector, tmp_path):
     from pyspark.ml import Pipeline
     from pyspark.ml.classification import NaiveBayes
@@ -287,7 +287,7 @@ def test_in_a_cross_validator(df, selector, tmp_path):
 
 
 def test_plain_columns_are_assembled_for_the_next_stage(columns):
-    """A grid over the number of features works with a classifier behind the selector."""
+    """A classifier can follow the selector for any number of selected features, as in a grid search."""
     from pyspark.ml import Pipeline
     from pyspark.ml.classification import NaiveBayes
     from pyspark.ml.feature import StringIndexer
@@ -426,7 +426,7 @@ def test_load_refuses_another_format_or_class(selector, spark, tmp_path):
 @pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="this is the child")
 def test_on_spark_connect(df, selector, tmp_path):
     selector.fit(df).save(str(tmp_path / "model"))
-    # in one process and with one server, because both start slowly
+    # all tests share one process and one server, because both start slowly
     files = [__file__, test_spark_engine.__file__, test_engines.__file__]
     some = "test_spark_estimator and not cross_validator or plain_columns or bad or vectors or progress or test_belief"
     with connect_server() as address:

@@ -1,4 +1,4 @@
-"""Rows that pyarrow reads from Parquet files are those that Spark hands over."""
+"""Rows that pyarrow reads from Parquet files are the same as rows that Spark passes to Python."""
 
 import os
 
@@ -58,7 +58,7 @@ NAMES = [name for name in mixed() if name != "label"]
 
 
 def computed(df):
-    """Return the same rows, which are not read from the files because Spark computes one of the columns."""
+    """Return the same rows as a DataFrame that Spark has to pass to Python, because it computes one of the columns."""
     from pyspark.sql import functions
 
     return df.withColumn("x0", df.x0 * functions.lit(1.0).cast("float"))
@@ -105,7 +105,7 @@ def test_is_bare_scan_is_false_for_computed_rows(plain, case):
 
 def test_is_bare_scan_is_false_for_partition_columns(plain):
     assert open_frame(plain, ["x0", "part"], "label", "auto").reader.files is None
-    assert open_frame(plain, ["x0", "x1"], "part", "auto").reader.files is not None  # Spark hands over the label
+    assert open_frame(plain, ["x0", "x1"], "part", "auto").reader.files is not None  # labels come from Spark
     df = plain.select("x0", "x1", "part", "label")
     assert belief.select(df, label="part", **CHOSEN).classes.tolist() == [0, 1, 2]
 
@@ -150,7 +150,7 @@ def test_a_column_missing_in_some_files_is_null_there(spark, tmp_path):
 
 @pytest.mark.parametrize("n", [100, 101])
 def test_many_computed_columns_are_not_compiled_as_one_stage(spark, n):
-    """Compiling them takes longer than computing them; the settings of the session are restored."""
+    """Compiling more than 100 columns takes longer than computing them. The settings of the session are restored."""
     setting = "spark.sql.codegen.wholeStage"
     before = spark.conf.get(setting)
     columns = [f"sin(id * {j + 1} + {n}) AS c{j}" for j in range(n)]
@@ -163,4 +163,4 @@ def test_many_computed_columns_are_not_compiled_as_one_stage(spark, n):
     queries = spark._jsparkSession.sharedState().statusStore().executionsList()
     plans = [queries.apply(i).physicalPlanDescription() for i in range(queries.size())]
     (plan,) = [plan for plan in plans if f"+ {n})" in plan]
-    assert ("* Project" in plan) == (n == 100)  # Spark marks what it compiles as one stage with a star
+    assert ("* Project" in plan) == (n == 100)  # a star marks compiled steps of a plan

@@ -1,4 +1,4 @@
-"""Jobs per fit, small partitions, sources that change, cleanup, concurrent fits, and streams on Spark."""
+"""Tests of fits on Spark: number of jobs, small partitions, changing sources, cleanup, concurrent fits, and streams."""
 
 import errno
 import json
@@ -70,8 +70,9 @@ def test_a_default_fit_takes_few_jobs(spark):
 @pytest.mark.parametrize("where", ["auto", "memory"])
 def test_staging_reads_many_small_partitions_in_few_tasks(spark, where):
     X, y = table(300)
-    df = in_partitions(spark, X, y.astype(np.int32), 40).persist()  # so that Spark does not read
-    df.count()  # the partitions in order
+    # Spark assigns persisted partitions to tasks by location, so it does not read them in order
+    df = in_partitions(spark, X, y.astype(np.int32), 40).persist()
+    df.count()
     with engine_on(df, where) as engine:
         engine.describe()
         blocks = engine.staged.table if where == "memory" else engine.cluster.make_blocks(None, 8)
@@ -93,7 +94,7 @@ def test_split_runs_at_skipped_partitions():
 
 
 def staged_runs(runs, block_bytes=48):
-    """Stage rows of two values, for the runs of partitions of one task; `None` stands for a row with an error."""
+    """Stage rows of two values that one task reads in runs, each from one partition; None stands for an invalid row."""
 
     def read(numbers):
         for x in numbers:
@@ -107,7 +108,7 @@ def staged_runs(runs, block_bytes=48):
 
 
 def test_layout_numbers_rows_by_partition():
-    """Runs may come out of order, and continue in the next block."""
+    """The runs of partitions may come in any order, and may continue in the next block."""
     found = staged_runs([(5, [50, 51]), (2, [20, 21, 22]), (9, [90])])
     blocks = [(block, data) for block, data in found if data is not None]
     layout = Layout.of([info for info, _ in blocks], [np.zeros(1, np.int32)] * len(blocks))
@@ -119,7 +120,7 @@ def test_layout_numbers_rows_by_partition():
 
 def test_lay_out_raises_errors_with_the_row_number():
     found = staged_runs([(5, [50, 51, None]), (2, [20, 21, 22])], 2**20)
-    with pytest.raises(RowError, match="No vector in row 5"):  # three rows of partition 2, and two of partition 5
+    with pytest.raises(RowError, match="No vector in row 5"):  # after three rows of partition 2 and two of 5
         lay_out([info for info, _ in found], TableSpec("y", "X", np.zeros(2, bool)))
 
 
@@ -242,7 +243,7 @@ print("folders", [p.name for p in Path(tempfile.gettempdir()).glob("belief-*")])
     ("how", "staging"), [("interrupt", "auto"), ("interrupt", "memory"), ("cancel", "memory"), ("stop", "auto")]
 )
 def test_nothing_is_left_after_a_fit_is_cancelled(tmp_path, how, staging):
-    """Tasks that still run do not write what has been removed."""
+    """Tasks that are still running do not create removed folders and blocks again."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", CANCELLED, how, staging], env=env, capture_output=True, text=True
@@ -337,7 +338,7 @@ def test_select_in_foreach_batch(spark, tmp_path):
 
 
 class Conf(dict):
-    """The configuration of a session, as `spark.conf`."""
+    """The configuration of a session, with the interface of `spark.conf`."""
 
     def get(self, name, default=None):
         return dict.get(self, name, default)
@@ -365,7 +366,7 @@ def test_default_staging_on_a_cluster_uses_disk_if_memory_is_short(memory, uses_
         ({"spark.executor.memory": "4g", "spark.executor.cores": "8"}, 2**22),
         ({"spark.executor.memory": "4g", "spark.executor.cores": "8", "spark.task.cpus": "2"}, 2**23),
         ({"spark.executor.memory": "500m", "spark.executor.cores": "16"}, 2**20),
-        ({"spark.executor.memory": "4g"}, 2**23),  # Spark Connect does not tell the cores
+        ({"spark.executor.memory": "4g"}, 2**23),  # Spark Connect does not report the number of cores
     ],
 )
 def test_persisted_blocks_fit_the_heap_of_a_task(settings, expected):
@@ -397,7 +398,7 @@ def test_lost_executors_are_explained():
 
 
 def test_tasks_that_fail_because_the_session_stops_are_explained():
-    """A stop ends the Python workers of tasks that run, so their job may fail before it is cancelled."""
+    """Stopping a session ends the Python workers of running tasks, so a job may fail before it is cancelled."""
     from pyspark.errors import PySparkException
 
     java = SimpleNamespace(sc=lambda: SimpleNamespace(isStopped=lambda: True))

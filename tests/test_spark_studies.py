@@ -1,4 +1,4 @@
-"""Groups, strata and weights of rows on Spark give the answers of one machine."""
+"""On Spark, groups, strata and weights of rows give the same results as on one machine."""
 
 import numpy as np
 import pytest

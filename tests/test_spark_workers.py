@@ -1,4 +1,4 @@
-"""Errors and warnings about the Python environment of the workers."""
+"""Tests of errors and warnings about the Python environment of Spark workers."""
 
 import os
 import re
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="the server
 
 @pytest.fixture
 def set_packages(spark, tmp_path):
-    """Return a function that gives the workers a Python with PySpark and the packages of some folders alone."""
+    """Yield a function that gives the workers a Python with only PySpark and the packages of some folders."""
     before = spark._sc.pythonExec
 
     def set_packages(*folders):
@@ -38,7 +38,7 @@ def set_packages(spark, tmp_path):
 
 
 def installed_with(name, extra="", found=None):
-    """Return the names of the distributions that pip installs with one of them."""
+    """Return the names of all direct and indirect dependencies of a distribution that pip installs with it."""
     found = set() if found is None else found
     for text in metadata.requires(name) or []:
         requirement = Requirement(text)
@@ -52,7 +52,7 @@ def installed_with(name, extra="", found=None):
 
 
 def link_packages(names, folder):
-    """Link the files of distributions into a folder."""
+    """Create a folder with links to the files of these distributions."""
     folder.mkdir()
     for path in (path for name in names for path in metadata.files(name)):
         top = path.parts[0]
@@ -67,7 +67,7 @@ def frame(spark):
 
 def test_fit_explains_missing_modules_on_workers(spark, set_packages):
     df = frame(spark)
-    df.count()  # with the complete Python
+    df.count()  # computes the rows with the complete Python
     set_packages()
     with pytest.raises(RuntimeError) as error:
         belief.select(df, label="label", n_features_to_select=2)

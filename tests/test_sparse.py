@@ -116,7 +116,7 @@ def same(a, b):
 
 
 def messy():
-    """The same matrix with unsorted indices, duplicates that add up, and explicit zeros."""
+    """Return the same matrix with unsorted indices, duplicate entries that add up, and explicit zeros."""
     clean = sp.coo_array(X)
     order = rng.permutation(clean.nnz)
     rows, columns, values = clean.row[order], clean.col[order], clean.data[order]
@@ -155,7 +155,7 @@ def test_blocks_of_any_size(dense, n_blocks):
 @pytest.mark.parametrize("working_memory", [2**14, 2**30])
 @pytest.mark.parametrize("n_blocks", [1, 7])
 def test_joint_sums_from_dense_values_and_from_non_zeros(by, working_memory, n_blocks):
-    """If other features are mostly zero, the sums of the same features are computed from the non-zero values."""
+    """The sums are the same if other features are mostly zero, so that they are computed from non-zero values."""
     rng = np.random.default_rng(0)
     X = np.where(rng.random((400, 30)) < 0.3, rng.integers(-2, 4, (400, 30)), 0.0)
     labels, discrete = rng.integers(0, 2, 400).astype(np.int32), np.arange(30) % 4 == 0
@@ -177,7 +177,7 @@ def test_joint_sums_from_dense_values_and_from_non_zeros(by, working_memory, n_b
 
 
 def test_nearest_finds_short_rows_without_common_features():
-    """The rows nearest to row 0 have no common features with it, but small norms."""
+    """The rows nearest to row 0 have small norms, but no non-zero feature in common with it."""
     X = np.zeros((6, 6))
     X[0, 0], X[1, 1], X[2, 2] = 1.0, 0.1, 5.0
     X[3, [0, 3]] = 1.0, 9.0
@@ -195,7 +195,7 @@ def test_nearest_finds_short_rows_without_common_features():
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
 def test_a_column_with_an_outlier_is_not_constant(kind):
-    """With 1e20 in it, σ is so large that its collision rate is exactly 1, but it still separates the classes."""
+    """A value of 1e20 makes σ so large that the collision rate is 1, but the column still separates the classes."""
     rng = np.random.default_rng(0)
     y = np.arange(400) % 2
     X = np.zeros((400, 12))
@@ -211,7 +211,7 @@ def test_a_column_with_an_outlier_is_not_constant(kind):
 
 @pytest.mark.parametrize("n_blocks", [1, 3])
 def test_columns_far_from_zero_have_the_p_values_of_dense_ones(n_blocks):
-    """Sums of values of a million with a spread of 0.01 lose the digits that the F test needs."""
+    """Sums of values near 1e6 with a standard deviation of 0.02 would lose the digits that the F test needs."""
     X = 1e6 + np.random.default_rng(0).integers(0, 4, (150, 5)) / 64
     found, expected = (belief.select(x, Y, 3, random_state=0) for x in (cut(X, n_blocks), X))
     np.testing.assert_allclose(found.p_value, expected.p_value, rtol=1e-12)
@@ -255,7 +255,7 @@ def test_invalid_sparse_input_raises():
 
 @pytest.mark.parametrize(("significance", "probe"), [(None, 0), ("permutation", 40 * 2**20)])
 def test_memory_of_wide_sparse_data(significance, probe):
-    """The probe has a size of its own, which does not grow with the table."""
+    """Significance tests may use 40 MB more for the probe, whose size does not grow with the table."""
     import tracemalloc
 
     problem = kddb_like(2000, 200_000, 20)
@@ -265,11 +265,11 @@ def test_memory_of_wide_sparse_data(significance, probe):
     belief.select(problem.X, problem.y, 5, **how)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 60 * 8 * 200_000 + probe  # some dozens of per-feature arrays; rows x features would be 3,200 MB
+    assert peak < 60 * 8 * 200_000 + probe  # 60 numbers per feature; a dense table would need 3,200 MB
 
 
 def test_auto_scale_on_word_counts(data_home):
-    """Scaling word counts by σ gives rare words too much weight; without the tests, the selection shows it."""
+    """Scaling word counts by σ gives rare words too much weight, so a selection without significance tests is worse."""
     from scipy.io import loadmat
 
     file = loadmat(data_home / "text" / "RELATHE.mat")

@@ -1,4 +1,4 @@
-"""Study designs: given features, groups, strata and weights of rows, features per class, and stability."""
+"""Tests of study designs: given features, groups, strata and weights of rows, features per class, and stability."""
 
 import json
 import warnings
@@ -29,7 +29,7 @@ PLAIN = {"n_features_to_select": 3, "n_neighbors": 3, "sample_size": 1.0, "rando
 
 
 def make_design_of(kind, y, seed=0):
-    """Return the design of rows, and the features that are given."""
+    """Return a study design of this kind, and the given features, which are selected first."""
     rng, m = np.random.default_rng(seed), len(y)
     group = stratum = weight = None
     if kind in ("groups", "weights and groups"):
@@ -61,7 +61,7 @@ def make_table(seed=0, m=90, numeric=False, missing=False):
 
 
 def make_unstable_table():
-    """Return a table in which half of the classes are those of other rows, so that the selection is not stable."""
+    """Return a table in which every second row has the class of the next row, so that the selection is not stable."""
     X, y, discrete = make_table()
     y[::2] = y[1::2]
     return X, y, discrete
@@ -69,7 +69,7 @@ def make_unstable_table():
 
 @cache
 def oracle(kind, n=3, missing=False, make=make_table, **options):
-    """The oracle is slow, and the same for all engines."""
+    """Return the result of the slow oracle, cached because it is the same for all engines."""
     X, y, discrete = make(missing=True) if missing else make()
     design, given = make_design_of(kind, y)
     how = {"sampling": "balanced", "class_weight": "balanced", "k": 3, "redundancy": "agreement", "seed": 4}
@@ -139,7 +139,7 @@ def test_stability_agrees_with_the_oracle(make_engine, kind):
 
 
 def weak_markers(seed=1, m=240):
-    """Return a table in which most markers of two rare classes are weak, and agree with each other."""
+    """Return a table with two rare classes, most of whose markers are weak and redundant with each other."""
     rng = np.random.default_rng(seed)
     y = rng.choice(3, m, p=[0.6, 0.25, 0.15])
     X = rng.normal(size=(m, 14))
@@ -187,7 +187,7 @@ def test_designs_of_numeric_targets_agree_with_the_oracle(kind):
 
 
 def study(seed=0, m=400):
-    """Return a table with an effect of x0 and x1, 20 columns of noise, and columns for the roles of rows."""
+    """Return a table with an effect of x0 and x1, 20 columns of noise, and columns for groups, strata and weights."""
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(rng.normal(size=(m, 22)), columns=[f"x{j}" for j in range(22)])
     frame["patient"] = [f"p{i}" for i in rng.permutation(np.arange(m) // 4)]
@@ -343,7 +343,7 @@ def test_errors_by_class_are_by_folds(role):
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("missing", [False, True])
 def test_a_class_of_one_row_is_not_separated(n_classes, missing):
-    """It has no hits, whose mean of 0 would make every feature separate it."""
+    """The class has no hits. If their mean distance counted as 0, every feature would separate the class."""
     rng = np.random.default_rng(0)
     y = np.r_[np.arange(60) % (n_classes - 1), n_classes - 1]
     X = rng.normal(size=(61, 5))
@@ -435,7 +435,7 @@ def test_weights_of_large_integers_in_a_file(tmp_path):
 
 
 def noise(kind, seed):
-    """Return noise whose rows depend on each other, a target that does too, and the roles that allow for it."""
+    """Return noise, a target, and the roles of rows (groups, strata or weights) that the tests have to respect."""
     rng = np.random.default_rng(seed)
     if kind == "groups of five with one class":
         group = np.repeat(np.arange(120), 5)
@@ -487,7 +487,7 @@ def test_adjusted_features_matter_within_batches():
 
 
 def test_an_interaction_is_found_under_weights():
-    """The rows in which the columns interact have nearly all of the weight; the others say the opposite."""
+    """Rows with nearly all of the weight have an interaction; the other rows have the opposite interaction."""
     rng = np.random.default_rng(0)
     X, is_light = rng.normal(size=(500, 20)), rng.random(500) < 0.5
     y = (X[:, 3] * X[:, 10] > 0) ^ is_light
@@ -500,7 +500,7 @@ def test_an_interaction_is_found_under_weights():
 
 
 def test_a_row_of_large_weight_does_not_count_twice_in_tests_of_a_sample():
-    """Rows of large weight come early in the sample, so their weight there is divided by the chance of that."""
+    """Rows of large weight are sampled more often, so their weight is divided by the probability of being sampled."""
     rng = np.random.default_rng(1)
     X, y, weight = rng.normal(size=(30_000, 2)), rng.integers(0, 2, 30_000), np.where(np.arange(30_000) % 2, 9.0, 1.0)
     inner = local_engine(X, np.array([0, 1]), y, np.zeros(2, bool))
@@ -550,7 +550,7 @@ def test_given_features_may_be_constant_or_noise(redundancy):
 
 
 def cells(seed=0):
-    """Return counts of a made single-cell table with types of 3, 2 and 1 %, with 10 markers for each."""
+    """Return simulated single-cell counts and cell types; each type has 10 markers, and three are rare (3, 2, 1 %)."""
     rng = np.random.default_rng(seed)
     shares = [0.4, 0.3, 0.24, 0.03, 0.02, 0.01]
     types = rng.choice(6, 4000, p=shares)

@@ -1,4 +1,4 @@
-"""Identifiers, codes for missing values and copies of the target: one warning, in the result and its report too."""
+"""Identifiers, codes for missing values and copies of the target cause one warning, which the report repeats."""
 
 import warnings
 from itertools import pairwise
@@ -102,7 +102,7 @@ def test_copy_of_a_numeric_target(copy):
 
 
 def test_small_tables_show_only_named_identifiers_and_codes():
-    """Among few rows all values may differ, or a feature determine the target, by chance."""
+    """With few rows, all values may be different, or a feature may determine the target, by chance."""
     with pytest.warns(UserWarning, match="identifier"):
         notes = belief.select(ODD[:40], **SETTINGS, n_neighbors=5).notes
     assert notes[0].startswith("Column 'user_id' looks like an identifier")
@@ -140,7 +140,7 @@ def test_rows_are_spread_over_the_table():
 
 
 def test_columns_that_determine_the_class():
-    """Against the definition, value by value."""
+    """The result is the same as by the definition, which is checked value by value."""
     rng = np.random.default_rng(5)
     n_found = 0
     for _ in range(40):

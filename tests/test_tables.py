@@ -90,7 +90,7 @@ def test_result_does_not_depend_on_type_of_y(labels, expected):
 
 
 def test_integer_column_names():
-    """pandas uses integers as names of tables without a header."""
+    """pandas names the columns of tables without a header by integers."""
     frame = pd.DataFrame(encoded()[0])
     result = belief.select(frame, Y, 2, discrete_features=["2", 3], **SETTINGS)
     assert result.feature_names == ["0", "1", "2", "3", "4", "5"]

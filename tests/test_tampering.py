@@ -1,4 +1,4 @@
-"""Checkpoints and results that were damaged or edited: refused with one line, without a traceback."""
+"""Damaged or edited checkpoints and results raise an error of one line, without a traceback."""
 
 import hashlib
 import itertools
@@ -43,7 +43,7 @@ def run(notes, **options):
 
 
 def edited(data, rng):
-    """Make one random edit: change, delete, insert or move bytes."""
+    """Return the bytes with one random edit: some bytes are changed, deleted, inserted or copied to another place."""
     data, at, n = bytearray(data), rng.randrange(len(data)), rng.choice((1, 1, 1, 2, 8, 100))
     how = rng.randrange(5)
     if how == 0:
@@ -78,7 +78,7 @@ def answer(call):
 
 
 class Reader:
-    """Read the files of a checkpoint as the run of `table` does."""
+    """A reader of checkpoint files, which checks them like the run on `table`."""
 
     def __init__(self, folder):
         X, y = table()
@@ -233,7 +233,7 @@ def test_restart_discards_the_checkpoint(noted, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_checkpoint_with_a_growing_sample(tmp_path, monkeypatch):
-    """The neighbours of the first search are not used for the second, and the sample equals one of that size."""
+    """Neighbours saved for the first sample are not mistaken for neighbours of a larger one; the weights are right."""
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
@@ -241,7 +241,7 @@ def test_checkpoint_with_a_growing_sample(tmp_path, monkeypatch):
     y = rng.integers(0, 2, 30_000)
     X = rng.standard_normal((30_000, 20)) + np.repeat([0.4, 0.1, 0.0], [3, 2, 15]) * y[:, None]
     parquet.write_table(pa.table([*X.T, y], names=[*"abcdefghijklmnopqrst", "y"]), tmp_path / "a.parquet")
-    monkeypatch.setattr(time, "monotonic", itertools.count(0, 60).__next__)  # a checkpoint after every block
+    monkeypatch.setattr(time, "monotonic", itertools.count(0, 60).__next__)  # to save after every block
     stream = belief.data.open_files([tmp_path / "a.parquet"], belief.data.ColumnSelection("y"))
     stream.files.max_batch_rows = 5_000
     options = {"n_features_to_select": 3, "random_state": 0, "significance": None}
@@ -260,7 +260,7 @@ STRANGE += [[[1]], "mcr", "auto", "regression", {"a": 1}, [None], ["a"], [1, [2]
 
 
 class File:
-    """A file with the given contents."""
+    """A stand-in for the path of a file, with the given contents."""
 
     def __init__(self, data):
         self.data = data
@@ -294,7 +294,7 @@ def timeless(result):
 
 
 def reshaped(plain, rng):
-    """Edit, delete or repeat a random value."""
+    """Return the dictionary of this JSON text, with a random value edited, deleted or repeated."""
     plain = json.loads(plain)
     place = plain
     while True:
@@ -332,7 +332,7 @@ def test_edited_result_is_refused_or_unchanged(result):
 
 
 def test_from_dict_validates_values_with_a_valid_checksum(result):
-    """A result with a recomputed checksum is refused, or can be explained."""
+    """An edited result with a recomputed checksum raises an error, or can be explained like any other result."""
     text, rng = json.dumps(result.to_dict()), random.Random(1)
     accepted = 0
     for i in range(EDITS // 10):

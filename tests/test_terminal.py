@@ -1,4 +1,4 @@
-"""What a terminal shows: tables that fit its width, colours, suggestions and a question for the target."""
+"""Tests of output on a terminal: tables that fit its width, colours, suggestions, and the prompt for the target."""
 
 import io
 import json
@@ -19,7 +19,7 @@ ANSI = re.compile(r"\x1b\[[\d;?]*[a-zA-Z]")
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """Run a command on a terminal of some width; return its output."""
+    """Return a function that runs a command on a terminal of a given width, and returns its output."""
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
 
@@ -41,7 +41,7 @@ SELECT = ("select", CHURN, "--label", "left", "--top", "6", "--seed", "0", "--qu
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """A result of many features with a long name, in a file."""
+    """Return the file of a result with many features, one of which has a long name."""
     table = pd.read_csv(CHURN).rename(columns={"texts_sent": "[red]texts[/red] " + "x" * 60})
     for j in range(60):
         table[f"copy_{j}"] = table["tenure_days"] + j

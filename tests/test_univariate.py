@@ -1,4 +1,4 @@
-"""Tests of univariate p-values and of the grouped sums they are computed from."""
+"""Tests of univariate p-values, and of the sums by class from which they are computed."""
 
 from functools import reduce
 
@@ -56,7 +56,7 @@ def test_f_test_of_equal_means_is_1_despite_rounding():
     x[[5, 10, 13, 14]] = -1, 1, 1, 2
     x[[20, 22, 24, 26, 31, 36]] = 1, -2, -2, 2, 2, 3
     labels = (np.arange(42) >= 18).astype(int)
-    np.testing.assert_allclose(naive.alone(x, labels, discrete=False), 1.0)  # where scipy's own may be NaN
+    np.testing.assert_allclose(naive.alone(x, labels, discrete=False), 1.0)  # scipy alone may return NaN
     np.testing.assert_allclose(univariate_p_values(describe(x[:, None], labels, np.zeros(1, bool))), [1.0])
 
 
@@ -64,7 +64,7 @@ def test_f_test_keeps_its_digits_with_a_large_offset():
     rng = np.random.default_rng(0)
     noise, labels = np.round(rng.standard_normal((5000, 3)) * 2**10) / 2**10, np.arange(5000) % 4
     noise[:, 1] += labels / 16
-    X = noise + 2.0**30  # exact
+    X = noise + 2.0**30  # without rounding
     found = univariate_p_values(
         reduce(Summary.merge, (describe(x, y, np.zeros(3, bool)) for x, y in pieces(X, labels, 700)))
     )
@@ -99,7 +99,7 @@ def pieces(X, labels, height):
 def test_summaries_with_groups_merge_in_any_order(seed, height, sort):
     rng = np.random.default_rng(seed)
     X, labels, discrete = table(rng)
-    order = np.argsort(labels, kind="stable") if sort else np.arange(len(X))  # sorted: most blocks lack a class
+    order = np.argsort(labels, kind="stable") if sort else np.arange(len(X))  # if sorted, most blocks lack a class
     parts = [describe(x, y, discrete) for x, y in pieces(X[order], labels[order], height)]
     rng.shuffle(parts)
     merged, whole = reduce(Summary.merge, parts), describe(X, labels, discrete)
@@ -108,7 +108,7 @@ def test_summaries_with_groups_merge_in_any_order(seed, height, sort):
     np.testing.assert_allclose(univariate_p_values(merged), univariate_p_values(whole), rtol=1e-8, atol=1e-290)
 
 
-# --- what is not kept ---
+# --- limits and single functions ---
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -116,7 +116,7 @@ def test_univariate_p_values_are_nan_for_too_many_or_unknown_groups(sparse):
     X, labels, discrete = table(np.random.default_rng(0), missing=0.0)
     rows, found = csr_array(X) if sparse else X, Describer(Resources())
     found.add(rows[:100], discrete, groups=labels[:100].astype(np.int32))
-    found.add(rows[100:], discrete)  # nobody knows
+    found.add(rows[100:], discrete)  # the classes of these rows are unknown
     assert np.isnan(univariate_p_values(found.summary())).all()
     n = 4200  # the counts of 4,200 groups of 4,200 features need more than 2**28 bytes
     rows = csr_array(eye_array(n)) if sparse else np.eye(n, dtype=np.float32)
@@ -163,7 +163,7 @@ def test_labels_groups_and_finish():
 
 
 @pytest.mark.parametrize(
-    ("df_between", "df_within", "f", "p"),  # p from arithmetic with fifty digits
+    ("df_between", "df_within", "f", "p"),  # p was computed with fifty digits
     [
         (33, 2804, 59.67305706018284, 1.72985379347622e-294),
         (27, 383429, 55.177387024709546, 5.99399105756256e-297),
@@ -183,7 +183,7 @@ def test_f_tail_is_0_without_variance_within_and_1_without_variance_between():
 @pytest.mark.parametrize("kind", ["binary", "counts", "around the mode", "continuous"])
 @pytest.mark.parametrize("seed", range(20))
 def test_all_shuffles_are_counted(kind, seed):
-    """The mid-p-value of few values is that of whole numbers; continuous values have none."""
+    """Values that are multiples of a step have exact mid-p-values; for continuous values, the result is NaN or None."""
     rng = np.random.default_rng(seed)
     m = int(rng.integers(6, 30))
     draw = {

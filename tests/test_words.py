@@ -1,4 +1,4 @@
-"""Explanations, escaped control characters, and hints in error messages."""
+"""Tests of explanations, of escaped control characters, and of hints in error messages."""
 
 import json
 

@@ -15,11 +15,12 @@ PLAIN = {"significance": None, "copies": "keep"}
 def run(engine, settings, given=()):
     """Return the fields of the result, and the difference, the tally and the redundancy measure.
 
-    Unless the settings ask for it there is no test of significance, so that neighbours are searched by all features.
+    If the settings are a dict, copies of rows are kept and there are no significance tests by default, so that all
+    features define the distances.
     """
     settings = settings if isinstance(settings, Settings) else Settings(**{**PLAIN, **settings})
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # few rows: tested elsewhere
+        warnings.simplefilter("ignore", UserWarning)  # the warnings for tables with few rows are tested elsewhere
         run = Run(engine, settings, lambda *_: None, Storage(), lambda: np.array(given, np.int64))
         found = run.execute(check=lambda *_: None)
     kept = {"difference": run.difference, "tally": run.tally, "measure": run.estimate.measure}

@@ -1,4 +1,9 @@
-"""Check the links of the site, their anchors, and the output of examples: `python check_links.py build/site`."""
+"""Find broken links and anchors in the built site, and warnings in the output of gallery examples.
+
+    python docs/_ext/check_links.py build/site
+
+A link to a missing anchor is broken, too. Pages must not load resources from the network.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +50,7 @@ def broken(site: Path) -> list[str]:
 
 
 def is_valid(url: str, path: Path, pages: dict[Path, Page]) -> bool:
-    """Return True if the target of a link exists; external links are not checked."""
+    """Return True if the target of a link exists. External links are not checked, so they count as valid."""
     parts = urlsplit(url)
     if parts.scheme or parts.netloc:
         return True
@@ -57,7 +62,7 @@ def is_valid(url: str, path: Path, pages: dict[Path, Page]) -> bool:
 
 
 def warned(site: Path) -> list[str]:
-    """Return the pages of the gallery on which an example printed a warning."""
+    """Return a message for each gallery page on which an example printed a warning."""
     pages = sorted(site.glob("gallery/*.html"))
     found = {page: WARNING.search(page.read_text(encoding="utf-8")) for page in pages}
     return [f"{page.relative_to(site)} has a {match[0]}" for page, match in found.items() if match]

@@ -1,6 +1,7 @@
-"""Inventories of the names of other libraries that our pages link to, for intersphinx.
+"""Inventories for intersphinx, which links names in our pages to the documentation of other libraries.
 
-The real inventories are on the network, where a build offline cannot read them. BELIEF_DOCS_ONLINE uses them instead.
+Each inventory has only the names that our pages use, so that the site can be built offline. Set the environment
+variable BELIEF_DOCS_ONLINE to use the complete inventories that the libraries publish.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ SITES = {
     "pandas": "https://pandas.pydata.org/docs",
     "matplotlib": "https://matplotlib.org/stable",
 }
-NAMES = {  # the pages of classes, and of others by their role; $ is the name
+NAMES = {  # the page of each name; names that are not classes are followed by their role, and $ stands for the name
     "python": {
         "bltin-boolean-values std:label": "library/stdtypes.html#$",
         **dict.fromkeys((f"{term} std:term" for term in ("iterable", "mapping", "sequence")), "glossary.html#term-$"),

@@ -9,13 +9,13 @@ from latex2mathml.converter import convert
 
 
 def visit_inline(translator: Any, node: nodes.Element) -> None:
-    """Write a formula in a line of text."""
+    """Write an inline formula as MathML."""
     translator.body.append(convert(node.astext()))
     raise nodes.SkipNode
 
 
 def visit_block(translator: Any, node: nodes.Element) -> None:
-    """Write a displayed formula."""
+    """Write a displayed formula as MathML."""
     translator.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>\n')
     raise nodes.SkipNode
 

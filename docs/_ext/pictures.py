@@ -1,7 +1,10 @@
-"""Write the report of the bundled example, and photograph it: `python docs/_ext/pictures.py` renews docs/pictures.
+"""Write the report of the bundled example, and take screenshots of it.
 
-The build of the site writes the page itself, which the picture on the landing page opens. The pictures need playwright
-and a Chromium, so they are kept in the repository.
+    python docs/_ext/pictures.py
+
+This command updates the screenshots in docs/pictures. They are kept in the repository, because making them needs
+playwright and Chromium. The report itself is written when the site is built; the screenshot on the landing page links
+to it.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from typing import Any
 import belief
 
 PICTURES = Path(__file__).parents[1] / "pictures"
-VIEWS = {  # the picture: its size and colour scheme
+VIEWS = {  # file name: ((width, height), colour scheme)
     "report.png": ((1000, 900), "light"),
     "report-dark.png": ((1000, 900), "dark"),
     "report-phone.png": ((390, 844), "dark"),
@@ -29,13 +32,13 @@ def example_report() -> str:
 
 
 def write_report(app: Any, error: Exception | None) -> None:
-    """Write the report beside the pages of the site."""
+    """Write the report to the folder of the built site."""
     if error is None and app.builder.format == "html":
         Path(app.outdir, "report.html").write_text(example_report(), encoding="utf-8")
 
 
 def photograph(page_file: Path) -> None:
-    """Take all pictures of a page."""
+    """Take all screenshots of a page."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as play:

@@ -1,7 +1,7 @@
-"""Make links to files of the repository, which work on a git host, work on the site as well.
+"""Rewrite links to files of the repository so that they work on the site, not only on a git host.
 
-A link to code, such as growing.py#next_step, leads to that function on a page of the site that shows the file. A link
-to an example leads to its page in the gallery. Only files that are linked to get a page.
+A link to code, such as growing.py#next_step, leads to this function on a page of the site that shows the file. A link
+to an example leads to its page in the gallery. Only files with links to them get a page.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ EXAMPLES = "examples/gallery/"
 
 
 def page_of(path: str) -> str:
-    """Return the page of the site that shows a file: the gallery page of an example, or a page with the code."""
+    """Return the name of the site's page for a file: a gallery page for an example, otherwise a page with the code."""
     if path.startswith(EXAMPLES):
         return "gallery/" + PurePosixPath(path).stem.replace("README", "index")
     return f"source/{PurePosixPath(path).with_suffix('')}"
 
 
 def file_of(found: re.Match[str], docname: str) -> str | None:
-    """Return the file of the repository that a link leads to; None if it is a page of the site."""
+    """Return the path of the file that a link leads to, or None if the link leads to a page of the site."""
     path = normpath(join("docs", dirname(docname), found["file"]))
     return None if path.startswith("docs/") else path
 
 
 def rewritten(text: str, docname: str) -> str:
-    """Return the text of a page in which links to files of the repository lead to pages of the site."""
+    """Return the text of a page, with links to files of the repository replaced by links to pages of the site."""
 
     def link(found: re.Match[str]) -> str:
         path = file_of(found, docname)
@@ -49,7 +49,7 @@ def rewritten(text: str, docname: str) -> str:
 
 
 def read(app: Any, docname: str, content: list[str]) -> None:
-    """Rewrite the links of a page when Sphinx reads it, and note the files that it links to."""
+    """Rewrite the links of a page when Sphinx reads it, and record the files that it links to."""
     linked = {path for found in LINK.finditer(content[0]) if (path := file_of(found, docname))}
     shown = {path for path in linked if not path.startswith(EXAMPLES)}
     app.env.source_pages = getattr(app.env, "source_pages", set()) | shown
@@ -57,13 +57,16 @@ def read(app: Any, docname: str, content: list[str]) -> None:
 
 
 def pages(app: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """Yield a page of the site for each file that a page links to."""
+    """Yield a page with the code for each file to which pages of the site link."""
     for path in sorted(app.env.source_pages):
         yield page_of(path), {"title": path, "body": shown(path)}, "page.html"
 
 
 def shown(path: str) -> str:
-    """Return a file as HTML, with anchors for its functions and classes by name, and for each line: L1, L2, ..."""
+    """Return a file as HTML with highlighted code.
+
+    Functions and classes have their names as anchors, and lines have L1, L2, ...
+    """
     text = (HOME / path).read_text()
     lines = highlight(text, PythonLexer(stripnl=False), HtmlFormatter(nowrap=True)).splitlines()
     names: set[str] = set()
@@ -79,7 +82,7 @@ def shown(path: str) -> str:
 
 
 def setup(app: Any) -> dict[str, Any]:
-    """Register these functions with Sphinx."""
+    """Connect these functions to the events of Sphinx."""
     app.connect("source-read", read)
     app.connect("html-collect-pages", pages)
     return {"version": "1", "parallel_read_safe": False}

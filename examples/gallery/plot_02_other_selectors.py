@@ -1,6 +1,6 @@
 """
-Against other selectors
-=======================
+Comparison with other selectors
+===============================
 
 Which 10 of 64 pixels distinguish handwritten digits best? Each selector uses one half of the rows, and a model of five
 nearest neighbours is scored on the other half. BELIEF has the highest score here, but is not the fastest, because it
@@ -40,7 +40,7 @@ selectors = {
 
 
 def measure(selector):
-    """Return the seconds of a selection, and the F1 of the selected pixels."""
+    """Return the seconds of the second fit, and the F1 of a model with the selected pixels."""
     selector.fit(X, y)
     start = time.perf_counter()
     small = selector.fit_transform(X, y)

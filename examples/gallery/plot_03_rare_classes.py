@@ -4,7 +4,7 @@ Rare classes
 
 3 % of the rows belong to the class of interest. In the paper, the weight of a class is its share of the rows (equation
 5). In this package, all classes have equal weights and equal numbers of sampled rows by default. How many of the
-relevant columns does each way find?
+relevant columns are found in each case?
 """
 
 # %%

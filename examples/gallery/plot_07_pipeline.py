@@ -42,6 +42,6 @@ ax.set(xlabel="features selected in each fold", ylabel="macro F1, five folds")
 ax.spines[["top", "right"]].set_visible(False)
 
 # %%
-# The fitted selector has the result that ``belief.select`` returns.
+# The attribute ``result_`` of the fitted selector is a ``belief.Result``, as returned by ``belief.select``.
 selector = search.best_estimator_[0]
 print(selector.result_.explain())

@@ -2,8 +2,8 @@
 Text
 ====
 
-Which words distinguish the documentation of NumPy, SciPy and scikit-learn? Each docstring of the installed packages is
-a row of a sparse matrix, and each word is a column, except stop words.
+Which words distinguish the documentation of NumPy, SciPy and scikit-learn? Each docstring of more
+than 400 characters is a row of a sparse matrix, and each word is a column, except stop words and rare words.
 """
 
 # %%
@@ -25,7 +25,7 @@ MODULES = {
 
 
 def texts(modules):
-    """Return the docstrings of everything in these modules."""
+    """Return the docstrings of the functions and classes in these modules, if they have more than 400 characters."""
     there = {id(thing): thing for name in modules for thing in vars(import_module(name)).values() if callable(thing)}
     return sorted({doc for thing in there.values() if (doc := inspect.getdoc(thing)) and len(doc) > 400})
 

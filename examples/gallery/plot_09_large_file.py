@@ -53,7 +53,7 @@ def watch(stop):
         time.sleep(0.1)
 
 
-belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=2)  # compile what is compiled at first use
+belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=2)  # compile the kernels first
 stop = threading.Event()
 watcher = threading.Thread(target=watch, args=(stop,))
 watcher.start()

@@ -31,8 +31,8 @@ ax = belief.plot.score_by_size(curve)
 ax = belief.plot.relevance_redundancy(result)
 
 # %%
-# **Redundancy** of the selected features. Frames surround groups of redundant features. In this example, both columns
-# of the tenure are selected, because ``theta=0`` ranks by relevance alone.
+# **Redundancy** of the selected features. Frames surround groups of redundant features. In this example, both tenure
+# columns are selected, because ``theta=0`` ranks by relevance alone.
 ax = belief.plot.redundancy(
     belief.select(str(belief.datasets.CHURN), label="left", n_features_to_select=8, theta=0.0, random_state=0)
 )
@@ -51,7 +51,7 @@ together = belief.select(table, same, 4, random_state=0)
 ax = belief.plot.interactions(together)
 
 # %%
-# **Interaction** of two features, in some of the rows.
+# **Interaction** of two features, in a sample of the rows.
 ax = belief.plot.interaction(together, "north")
 
 # %%
@@ -59,8 +59,8 @@ ax = belief.plot.interaction(together, "north")
 ax = belief.plot.by_class(result)
 
 # %%
-# **Stability**: the share of the half-samples in which each feature is selected. With 300 rows, either column of the
-# tenure may be selected.
+# **Stability**: the share of the half-samples in which each feature is selected. With 300 rows, either of the
+# tenure columns may be selected.
 few = pd.read_csv(belief.datasets.CHURN, nrows=300)
 halves = belief.select(few, label="left", n_features_to_select=5, stability=50, random_state=0)
 ax = belief.plot.stability(halves)

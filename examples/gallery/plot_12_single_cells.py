@@ -46,6 +46,6 @@ print(adata.var[adata.var["belief_selected"]].sort_values("belief_rank"))
 ax = belief.plot.by_class(result)
 
 # %%
-# The selected genes as a table of their own:
+# A new table with only the selected genes:
 markers = adata[:, adata.var["belief_selected"]].copy()
 print(markers)

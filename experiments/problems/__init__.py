@@ -1,7 +1,8 @@
-"""Generators of tables whose relevant features are known.
+"""Generate tables whose relevant features are known.
 
-`small` follows the published small problems; the others generate data of any size, shaped like the paper's four large
-data sets.
+`small` generates small problems that were published as benchmarks. The other modules generate problems of any size:
+`dense`, `ecbdl14` and `sparse` imitate the four large data sets of the BELIEF paper, and `cells` imitates single-cell
+data.
 """
 
 from problems.cells import single_cells

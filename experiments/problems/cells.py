@@ -1,8 +1,9 @@
-"""A single-cell table of any size: counts of genes in cells of a few types.
+"""Generate single-cell tables of any size, with the counts of genes in cells of a few types.
 
-The counts of a gene have a negative binomial distribution. Its mean is the product of the mean of the gene, which is
-log-normal over genes, of the size of the cell, and for markers of the fold change in their type. Each cell is made from
-random numbers of its own, so blocks of any size hold the same cells.
+A count has a negative binomial distribution. Its expected value is the mean of the gene times the size of the cell. If
+the gene is a marker of the cell's type, it is also multiplied by a fold change. The means of the genes have a
+log-normal distribution. The random numbers of a cell depend only on the seed and the number of the cell, so the table
+is the same for all block sizes.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from belief.kernels.compiling import kernel
 from belief.method.arrays import Array
 from problems.sparse import GOLDEN, SparseProblem, check_counts, mixed, uniform
 
-_MEANS_SPREAD, _SIZE_SPREAD = 2.0, 0.4  # standard deviations of the logarithms of the means of genes and sizes of cells
+_MEANS_SPREAD, _SIZE_SPREAD = 2.0, 0.4  # standard deviations of log(mean of a gene) and log(size of a cell)
 _DISPERSION = 1.0  # the variance of a count is its mean + mean² / _DISPERSION
-_FOLDS = (16.0, 2.0)  # fold changes of the strongest and the weakest marker of a type
-_SIZES = 16  # cells have one of so many sizes
+_FOLDS = (16.0, 2.0)  # fold changes of the strongest and the weakest marker gene of a type
+_SIZES = 16  # number of different cell sizes
 
 
 def single_cells(
@@ -32,22 +33,26 @@ def single_cells(
     seed: int = 0,
     block_rows: int = 100_000,
 ) -> SparseProblem:
-    """Make a single-cell table. Each type is 0.7 times as frequent as the one before.
+    """Generate a single-cell table. Each cell type is 0.7 times as frequent as the type before it.
 
     Parameters
     ----------
     n_cells, n_genes : int
-        The shape.
+        The shape of the table.
     density : float
-        The expected share of counts that are not 0.
+        The expected share of non-zero counts.
     n_types : int
         The number of cell types, which are the classes.
     n_markers : int
-        The number of markers of each type: genes with a larger mean in this type.
+        The number of marker genes of each type. Their mean is larger in this type than in the others.
     seed : int
-        The same seed makes the same problem, whatever `block_rows` is.
+        The random seed. The problem does not depend on `block_rows`.
     block_rows : int
-        The cells of a block.
+        The number of cells per block.
+
+    Returns
+    -------
+    SparseProblem
 
     Examples
     --------
@@ -88,7 +93,7 @@ def single_cells(
         indices.resize(n, refcheck=False)
         X.append(csr_array((values, indices, indptr.astype(np.int32 if n < 2**31 else np.int64)), (b - a, n_genes)))
         X[-1].has_canonical_format = True
-    informative = markers.T.ravel()  # the strongest of each type first
+    informative = markers.T.ravel()  # first the strongest marker of each type, then the second strongest
     groups = tuple((int(j),) for j in informative)
     return SparseProblem(X, y, informative, groups, np.zeros(0, np.int64), np.zeros(n_genes, bool), "single cells")
 
@@ -105,7 +110,10 @@ def _fill(
     values: Array,
     seed: int,
 ) -> None:
-    """Make the cells from number `first` on, by inversion of the distribution of each count."""
+    """Generate the types and counts of the cells from number `first` on, and write them to the arrays.
+
+    Each count is drawn by inverting its distribution function.
+    """
     n_types, n_genes = of_type.shape
     zeros = np.empty((n_types, len(sizes), n_genes))
     for t in range(n_types):

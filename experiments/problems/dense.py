@@ -1,7 +1,7 @@
-"""Dense classification problems of any size, made when asked for; here one shaped like epsilon.
+"""Generate dense classification problems of any size: the problem class, and a generator that imitates epsilon.
 
-They are made block by block, so that a problem larger than the memory can be gone through. Each row is made from random
-numbers of its own, found from the seed and the row's number: blocks of any size hold the same rows.
+The rows are generated block by block on demand, so a problem may be larger than the memory. The random numbers of a row
+depend only on the seed and the number of the row, so the rows are the same for all block sizes.
 """
 
 from __future__ import annotations
@@ -17,32 +17,35 @@ from belief.kernels.compiling import kernel
 from belief.method.arrays import Array
 from problems.sparse import GOLDEN, check_counts, mixed, uniform
 
-_APART = 2.56  # standard deviations between the class means of epsilon_like: a linear rule is right in 9 of 10 rows
-_COPY = 0.9  # the correlation of a redundant feature of epsilon_like with the one it repeats
+# Distance of the class means of epsilon_like, in standard deviations. A linear classifier is right for 90 % of rows.
+_APART = 2.56
+_COPY = 0.9  # correlation of a redundant feature of epsilon_like with its informative feature
 
 
 @dataclass(frozen=True)
 class DenseProblem:
-    """A problem whose answer is known, made when asked for.
+    """A problem whose relevant features are known, generated on demand.
 
     Attributes
     ----------
     n_rows : int
-        The rows of it.
+        The number of rows.
     relevant : tuple of tuples of int
-        Groups of features, strongest first: one feature of each group is needed.
+        Groups of relevant features, strongest first; one feature of each group is sufficient.
     redundant : array
-        The features that repeat a relevant one.
+        The features that are redundant with a relevant one: all but the first of each group.
     discrete : array of bool
-        Which features are nominal; their values are codes from 0.
+        True for nominal features; their values are codes from 0.
     name : str
-        What it is like.
+        The name of the problem, such as "epsilon-like".
     block_rows : int
-        The rows of a block.
+        The number of rows per block.
+    make : callable
+        Called with the numbers of the first row and of the row after the last. Returns their features and classes.
     X : list of arrays
-        All blocks, in float32: made at once when first asked for, and kept.
+        All blocks, in float32. They are generated on first access and kept in memory.
     y : array of int8
-        The class of each row, 0 or 1; made with X.
+        The class of each row, 0 or 1. It is generated together with X.
 
     Examples
     --------
@@ -61,7 +64,7 @@ class DenseProblem:
     make: Callable[[int, int], tuple[Array, Array]]
 
     def blocks(self) -> Iterator[tuple[Array, Array]]:
-        """Each block and its classes, one at a time: none is kept."""
+        """Generate the blocks one at a time, as (features, classes). No block is kept in memory."""
         for a in range(0, self.n_rows, self.block_rows):
             yield self.make(a, min(a + self.block_rows, self.n_rows))
 
@@ -88,25 +91,26 @@ def epsilon_like(
     seed: int = 0,
     block_rows: int = 20_000,
 ) -> DenseProblem:
-    """Make a problem like epsilon: rows of length 1, two classes of the same size, a weak signal in many features.
+    """Generate a problem like epsilon: rows of length 1, two equally frequent classes, a weak signal in many features.
 
-    The shape is that of the training set in LIBSVM's collection, which says of it that every feature was brought to
-    mean 0 and variance 1 and then every row to length 1. Which of epsilon's features matter is not known: that a tenth
-    does, and that a twentieth repeats them, is made up. A linear rule on all features is right in about 9 of 10 rows.
+    The default shape is that of the training set in the LIBSVM collection. According to its description, every feature
+    of epsilon was scaled to mean 0 and variance 1, and then every row to length 1. The relevant features of epsilon are
+    not known. By default, a tenth of the generated features is informative, and a twentieth is redundant with them;
+    these shares are invented. A linear classifier on all features is right for about 9 of 10 rows.
 
     Parameters
     ----------
     n_rows, n_features : int
-        The shape; without others, that of epsilon. X then takes 3.2 GB: see `DenseProblem.blocks`.
+        The shape, by default that of epsilon. X then takes 3.2 GB; `DenseProblem.blocks` needs less memory.
     n_informative : int
-        How many features differ between the classes, the strongest three times as much as the weakest. The more there
-        are, the weaker is each.
+        The number of features whose mean differs between the classes. The difference of the strongest feature is three
+        times that of the weakest. The total signal is fixed, so more informative features are weaker ones.
     n_redundant : int
-        How many features repeat an informative one, at a correlation of 0.9.
+        The number of features that are redundant with an informative one, with a correlation of 0.9.
     seed : int
-        The same seed makes the same problem, whatever `block_rows` is.
+        The random seed. The problem does not depend on `block_rows`.
     block_rows : int
-        The rows of a block.
+        The number of rows per block.
 
     Returns
     -------
@@ -148,14 +152,17 @@ def epsilon_like(
 
 
 def _apart(strengths: Array) -> Array:
-    """Shifts of these proportions that put the class means _APART from each other; every other one is negative."""
+    """Return the difference of the class means for each informative feature, in proportion to its strength.
+
+    Every other difference is negative. Together, they put the class means at the distance `_APART`.
+    """
     shifts = _APART * strengths / np.linalg.norm(strengths)
     shifts[1::2] *= -1
     return shifts.astype(np.float32)
 
 
 def normals(rows: Array, stream: int, n: int) -> Array:
-    """So many standard normal numbers for each row."""
+    """Return n standard normal random numbers for each row."""
     out = np.empty((len(rows), n), np.float32)
     _fill(rows, stream, out)
     return out
@@ -166,7 +173,7 @@ def normals(rows: Array, stream: int, n: int) -> Array:
 
 @kernel()
 def uniforms(rows: Array, stream: int) -> Array:
-    """One number for each row, at least 0 and below 1."""
+    """Return a uniform random number from [0, 1) for each row."""
     out = np.empty(len(rows))
     state = np.zeros(1, np.uint64)
     for i in range(len(rows)):
@@ -177,7 +184,7 @@ def uniforms(rows: Array, stream: int) -> Array:
 
 @kernel()
 def _fill(rows: Array, stream: int, out: Array) -> None:
-    """Standard normal numbers, two at a time (Box and Muller)."""
+    """Fill `out` with standard normal random numbers, by the Box-Muller method, which gives two numbers at a time."""
     state = np.zeros(1, np.uint64)
     for i in range(len(rows)):
         state[0] = mixed(np.uint64(stream) + rows[i] * GOLDEN)

@@ -1,4 +1,4 @@
-"""A dense problem of any size shaped like ECBDL14: numbers and letters mixed, with columns that repeat one another."""
+"""Generate dense problems of any size like ECBDL14, with numeric and nominal columns, many of them redundant."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from belief.method.arrays import Array
 from problems.dense import DenseProblem, normals, uniforms
 from problems.sparse import check_counts
 
-# What is measured on 1,000 rows of the published, oversampled training set.
+# These figures follow 1,000 rows of the published, oversampled training set.
 _LETTERS = (0.47, 0.25)  # shares of the letters C and E; the rest is H
 _LEVELS = (0.23, 0.14, 0.06, 0.36)  # shares of the levels 0 to 3; the rest is 4
-_BEYOND = (0.04, 0.03, 0.02, 0.007)  # how often the outer positions lie beyond the end of the chain: the letter X
-_SCORE = (-1.7, 2.9, -16, 13)  # mean, standard deviation, least and largest of the scores
-_ALIKE = {"whole": 1.0, "share": 0.7, "letter": 0.98, "level": 0.65, "score": 0.65}  # correlation within a group
-_RUN = 3  # neighbouring positions that repeat one another
-_STRONGEST, _WEAKEST = 0.9, 0.3  # how far apart a group's class means are, in standard deviations
-_CENTRE, _SHARES, _SCORES = 5, (18, 38, 20), 20
+_BEYOND = (0.04, 0.03, 0.02, 0.007)  # how often the four outer positions, outermost first, are beyond the chain
+_SCORE = (-1.7, 2.9, -16, 13)  # mean, standard deviation, minimum and maximum of the scores
+_ALIKE = {"whole": 1.0, "share": 0.7, "letter": 0.98, "level": 0.65, "score": 0.65}  # correlation of columns of a group
+_RUN = 3  # number of neighbouring positions whose columns form a group
+_STRONGEST, _WEAKEST = 0.9, 0.3  # distance of the class means of a relevant group, in standard deviations
+_CENTRE, _SHARES, _SCORES = 5, (18, 38, 20), 20  # positions of the segment, columns of shares, scores per position
 
 
 def ecbdl14_like(
@@ -34,36 +34,38 @@ def ecbdl14_like(
     seed: int = 0,
     block_rows: int = 50_000,
 ) -> DenseProblem:
-    """Make a problem like ECBDL14: numbers and letters that describe two windows and a segment of a protein.
+    """Generate a problem like ECBDL14, whose columns describe two windows and a segment of a protein chain.
 
-    The columns are those of the published set, in its order: 631, of which 92 are nominal. Three describe the whole
-    (two of them counts), 76 are shares between 0 and 1, and each of 23 positions has a letter (C, E, H or X), three
-    columns of levels (0 to 4 or X) and 20 scores, whole numbers from -16 to 13. X stands for a position beyond the end
-    of the chain, in 0.7 % to 4 % of the rows for the four outer positions of either side of the windows.
+    The columns are the same as in the published set, in the same order: 631 columns, 92 of them nominal. Three columns
+    describe the row as a whole (two are counts), and 76 columns are shares between 0 and 1. Each of 23 positions in the
+    chain has a letter (C, E, H or X, encoded as 0 to 3), three levels (0 to 4, or X, encoded as 5) and 20 scores
+    (integers from -16 to 13). X marks positions beyond the end of the chain. It occurs in 0.7 % to 4 % of the rows, at
+    the four outermost positions on each side of the windows.
 
-    Types, ranges and shares of values are those of 1,000 published rows, and so is how alike neighbours are: letters of
-    neighbouring positions agree in 7 of 8 rows, levels in 2 of 5. Which columns matter is made up: groups of columns
-    that repeat one another, whose class means differ by 0.9 down to 0.3 standard deviations, so that the largest
-    correlation of a column with the class is a third, as in the published rows.
+    The types, ranges and shares of values are those of 1,000 published rows. So is the similarity of neighbouring
+    positions: their letters agree in 7 of 8 rows, and their levels in 2 of 5. The relevant columns are invented: they
+    are groups of mutually redundant columns, whose class means differ by 0.3 to 0.9 standard deviations. The
+    largest correlation of a column with the class is therefore a third, as in the published rows.
 
     Parameters
     ----------
     n_rows : int
-        How many rows. A million take 2.5 GB: see `DenseProblem.blocks`. The published set, oversampled, has some 65
-        million.
+        The number of rows. A million rows take 2.5 GB; `DenseProblem.blocks` needs less memory. The published,
+        oversampled set has about 65 million rows.
     n_positions : int
-        How many positions, at least 9. Each takes 24 columns, and 79 belong to none.
+        The number of positions, at least 9. Each position has 24 columns, and 79 columns do not belong to a position.
     n_relevant : int
-        How many groups of columns differ between the classes.
+        The number of groups of columns that differ between the classes.
     positive : float
-        The share of class 1: half as in the oversampled set, 0.02 before that.
+        The share of class 1. It is 0.5 in the oversampled set, and was 0.02 before oversampling.
     repeats : int
-        How many times each row of class 1 is there, in the mean. Random oversampling from 2 in 100 to a half made it
-        49; 1 makes all rows different, as in a small part of the published set.
+        The mean number of copies of each distinct row of class 1. In the published set it is 49, because random
+        oversampling raised the share of class 1 from 2 % to 50 %. With 1, all rows are different, as in a small part of
+        the published set.
     seed : int
-        The same seed makes the same problem, whatever `block_rows` is.
+        The random seed. The problem does not depend on `block_rows`.
     block_rows : int
-        The rows of a block.
+        The number of rows per block.
 
     Returns
     -------
@@ -90,7 +92,7 @@ def ecbdl14_like(
     def make(a: int, b: int) -> tuple[Array, Array]:
         rows = np.arange(a, b, dtype=np.uint64)
         y = (uniforms(rows, stream) < positive).astype(np.int8)
-        if repeats > 1:  # a row of class 1 is one of the different ones, whose numbers follow those of all rows
+        if repeats > 1:  # the distinct rows of class 1 have the row numbers from n_rows on
             drawn = n_rows + (different * uniforms(rows, stream + 1)).astype(np.uint64)
             rows = np.where(y, drawn, rows)
         return chain.values(normals(rows, stream + 2, chain.width), y), y
@@ -105,7 +107,7 @@ Kind = Literal["whole", "share", "letter", "level", "score"]
 
 
 class _Column(NamedTuple):
-    """What a column shows: its kind, the group of columns that repeat one another, and a position (-1: none)."""
+    """A column: its kind, its group of mutually redundant columns, and its position (-1: none)."""
 
     kind: Kind
     group: tuple[int, ...]
@@ -113,7 +115,11 @@ class _Column(NamedTuple):
 
 
 def _columns(n_positions: int) -> list[_Column]:
-    """The columns in the order they were published in: windows first, then the segment in the centre, then scores."""
+    """Return the columns in the published order.
+
+    Three columns that describe the whole row and the columns of the windows come first, then the segment in the centre,
+    then the scores.
+    """
     outer, centre = range(n_positions - _CENTRE), range(n_positions - _CENTRE, n_positions)
 
     def letters(positions: range) -> list[_Column]:
@@ -131,15 +137,18 @@ def _columns(n_positions: int) -> list[_Column]:
 
 
 class _Chain(NamedTuple):
-    """How normal variables become columns: one for each group, one for each column, and one for the chain's ends."""
+    """The parameters for converting normal variables to columns.
+
+    A row needs one variable for each group, one for each column, and one for the ends of the chain.
+    """
 
     kind: Array
-    unit: Array  # of each column, the number of its group
-    alike: Array  # how much of a column's variance is its group's
-    position: Array
-    relevant: Array  # the groups that matter, strongest first
-    shifts: Array
-    means: Array  # of the shares
+    unit: Array  # the number of the group of each column
+    alike: Array  # the share of the variance of each column that comes from the variable of its group
+    position: Array  # of each column; -1: none
+    relevant: Array  # the relevant groups, strongest first
+    shifts: Array  # the difference of the class means of each relevant group
+    means: Array  # the mean of each column of shares, before values are clipped
 
     @classmethod
     def of(cls, columns: list[_Column], n_relevant: int, rng: np.random.Generator) -> _Chain:
@@ -161,11 +170,11 @@ class _Chain(NamedTuple):
 
     @property
     def width(self) -> int:
-        """The normal variables that make a row."""
+        """The number of normal variables per row."""
         return int(self.unit.max()) + 1 + len(self.unit) + 1
 
     def values(self, normals: Array, y: Array) -> Array:
-        """The columns of rows with these classes."""
+        """Return the columns of rows with classes y, computed from their normal variables."""
         n_units = int(self.unit.max()) + 1
         shared, own, ends = normals[:, :n_units], normals[:, n_units:-1], normals[:, -1:]
         shared[:, self.relevant] += (y[:, None] - 0.5) * self.shifts
@@ -179,7 +188,7 @@ class _Chain(NamedTuple):
         return X
 
     def _cut(self, X: Array, ends: Array) -> None:
-        """Put X, the last code, where a position of the windows lies beyond either end of the chain."""
+        """Set letters and levels to the code of X where a window position lies beyond an end of the chain."""
         last = self.position.max() - _CENTRE
         for code, kind in ((3, "letter"), (5, "level")):
             for distance, rate in enumerate(_BEYOND):
@@ -190,7 +199,7 @@ class _Chain(NamedTuple):
 
 
 def _spread(kinds: list[Kind], rng: np.random.Generator) -> Array:
-    """All groups in random order, the kinds by turns, so that the first few are of every kind."""
+    """Return the groups in random order, but with alternating kinds, so that the first few include every kind."""
     order = rng.permutation(len(kinds))
     seen = dict.fromkeys(kinds, 0)
     turn = []
@@ -201,7 +210,7 @@ def _spread(kinds: list[Kind], rng: np.random.Generator) -> Array:
 
 
 def _whole(X: Array) -> Array:
-    """Two counts, and between them a number around 0."""
+    """Convert three normal variables to a count, a number around 0, and another count."""
     first = np.clip(np.round(np.exp(3.85 + 0.95 * X[:, 0])), 6, 1014)
     third = np.clip(np.round(np.exp(5.23 + 0.8 * X[:, 2])), 51, 1244)
     return np.stack([first, np.clip(0.685 * X[:, 1], -1.9, 2.7), third], axis=1)
@@ -221,5 +230,5 @@ def _scores(X: Array) -> Array:
 
 
 def _cuts(shares: tuple[float, ...]) -> Array:
-    """Where to cut a normal variable so that each value, but the last, has its share."""
+    """Return the cuts that divide a normal variable into levels with these shares; the rest is the last level."""
     return ndtri(np.cumsum(shares)).astype(np.float32)

@@ -1,8 +1,8 @@
-"""Generators of small published problems whose relevant features are known.
+"""Generate small published problems whose relevant features are known.
 
 They follow V. Bolón-Canedo, N. Sánchez-Maroño and A. Alonso-Betanzos, *A review of feature selection methods on
-synthetic data*, Knowledge and Information Systems 34 (2013): few rows and many features, of which some are
-relevant, some redundant and the others noise. The relevant features come first. The same seed gives the same data.
+synthetic data*, Knowledge and Information Systems 34 (2013). Most have few rows and many features: some are relevant,
+some redundant, and the others noise. The relevant features come first. The same seed gives the same data.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _SEGMENTS = (  # top, upper left, upper right, middle, lower left, lower right, 
     (1, 1, 1, 1, 1, 1, 1),
     (1, 1, 1, 1, 0, 1, 1),
 )
-_SD_MEANS = {  # for each group the means of the three classes, close to the published files
+_SD_MEANS = {  # for each number of groups, the three class means of each group, close to the published files
     2: ((4.5, 1.5, 1.0), (1.0, 3.5, 0.0)),
     4: ((0.5, 4.0, 1.5), (2.5, -1.5, -1.0), (-2.5, 0.5, -2.5), (-1.5, -1.0, 1.5)),
     6: ((-2, 1, 2), (1.5, -1.5, -1.5), (-2.5, 1, -1.5), (1, -1, 1), (-1.5, -1, 1), (1.5, 0, -1.5)),
 }
-_SD_SPREAD = 2.7  # the standard deviation of a group's signal within a class
-_SD_BLUR = 0.1  # and of the differences between the features of a group
-_SD_GROUP = 10
-_MADELON_REACH = 2.0  # half an edge of the hypercube: as hard for nearest neighbours as the published data
+_SD_SPREAD = 2.7  # standard deviation of the signal of a group within a class
+_SD_BLUR = 0.1  # standard deviation of the noise that is added to each copy of a signal
+_SD_GROUP = 10  # features per group
+_MADELON_REACH = 2.0  # half the edge length of the hypercube; nearest neighbours find it as hard as the published data
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,13 @@ class Problem:
     y : array of shape (n_rows,)
         The class of each row, from 0.
     relevant : tuple of tuples of int
-        Groups of features; one feature of each group is sufficient.
+        Groups of relevant features; one feature of each group is sufficient.
     redundant : array
         The features that are redundant with a relevant one.
     discrete : array of bool
         True for nominal features.
     name : str
-        Its name in the literature.
+        The name of the problem in the literature.
     """
 
     X: Array
@@ -66,9 +66,9 @@ class Problem:
 
 
 def corral100(n_rows: int = 32, seed: int = 0) -> Problem:
-    """Corral-100: 99 binary features, and the class is (x0 and x1) or (x2 and x3).
+    """Generate Corral-100: 99 binary features, and the class (x0 and x1) or (x2 and x3).
 
-    x5 is a trap: the class does not depend on it, but agrees with it in three of four rows.
+    x5 is a trap: it agrees with the class in about three of four rows, but the class does not depend on it.
 
     Parameters
     ----------
@@ -89,19 +89,19 @@ def corral100(n_rows: int = 32, seed: int = 0) -> Problem:
 
 
 def xor100(n_rows: int = 50, seed: int = 0) -> Problem:
-    """XOR-100: 99 binary features, and the class is x0 xor x1, so neither is informative without the other.
+    """Generate XOR-100: 99 binary features, and the class x0 xor x1. Neither is informative without the other.
 
-    The parameters are as in `corral100`, with 50 rows.
+    The parameters are as in `corral100`, but `n_rows` is 50 by default.
     """
     bits = _bits(n_rows, 99, seed)
     return _binary("XOR-100", bits, bits[:, 0] ^ bits[:, 1], make_single_groups(2))
 
 
 def parity3plus3(n_rows: int = 64, seed: int = 0) -> Problem:
-    """Parity3+3: 12 binary features, and the class is the parity of x0, x1 and x2.
+    """Generate Parity3+3: 12 binary features, and the parity of x0, x1 and x2 as the class.
 
-    x3, x4 and x5 are copies of x0, x1 and x2; the last six are noise. The parameters are as in `corral100`, with 64
-    rows.
+    x3, x4 and x5 are copies of x0, x1 and x2; the last six are noise. The parameters are as in `corral100`, but
+    `n_rows` is 64 by default.
     """
     bits = _bits(n_rows, 12, seed)
     bits[:, 3:6] = bits[:, :3]
@@ -110,18 +110,18 @@ def parity3plus3(n_rows: int = 64, seed: int = 0) -> Problem:
 
 
 def sd(n_groups: int = 2, n_rows: int = 75, n_noise: int = 4000, seed: int = 0) -> Problem:
-    """SD1, SD2 or SD3: like gene expression, three classes, few rows and thousands of features.
+    """Generate SD1, SD2 or SD3: data like gene expression, with three classes, few rows and thousands of features.
 
-    Each group has ten noisy copies of one signal. The class means of the signals differ, differently in each group.
+    Each group consists of ten noisy copies of one signal. The class means of a signal are different for each group.
 
     Parameters
     ----------
     n_groups : {2, 4, 6}, default=2
         The number of groups: 2 for SD1, 4 for SD2 and 6 for SD3.
     n_rows : int, default=75
-        The number of rows, a third of each class.
+        The number of rows. A third of the rows belongs to each class.
     n_noise : int, default=4000
-        The number of N(0, 1) noise features after the groups. (In the published data half of them are uniform.)
+        The number of N(0, 1) noise features after the groups. In the published data, half of the noise is uniform.
     seed : int, default=0
         The random seed.
 
@@ -144,16 +144,17 @@ def sd(n_groups: int = 2, n_rows: int = 75, n_noise: int = 4000, seed: int = 0) 
 
 
 def madelon(n_rows: int = 2000, seed: int = 0) -> Problem:
-    """Madelon: 500 features, of which 5 place the rows around the corners of a hypercube, 16 for each class.
+    """Generate Madelon: 500 features, of which 5 are relevant, and two classes.
 
-    The next 15 are linear combinations of the five, and count as redundant; the other 480 are noise. One row in a
-    hundred has a random class. The parameters are as in `corral100`, with 2,000 rows.
+    The relevant features are the coordinates of points around the 32 corners of a hypercube; each class has 16 corners.
+    The next 15 features are linear combinations of them, and count as redundant. The other 480 are noise. One row in a
+    hundred has a random class. The parameters are as in `corral100`, but `n_rows` is 2,000 by default.
     """
     from sklearn.datasets import make_classification
 
     _check(n_rows=n_rows)
     _check(least=0, seed=seed)
-    X, corner = make_classification(  # with two classes it would make the class one of the coordinates
+    X, corner = make_classification(  # 32 classes, because with two the class would depend on one coordinate only
         n_rows, 500, n_informative=5, n_redundant=15, n_classes=32, n_clusters_per_class=1, flip_y=0.01,
         class_sep=_MADELON_REACH, shuffle=False, random_state=seed,
     )  # fmt: skip
@@ -164,7 +165,7 @@ def madelon(n_rows: int = 2000, seed: int = 0) -> Problem:
 
 
 def led(n_irrelevant: int = 17, noise: float = 0.0, n_rows: int = 50, seed: int = 0) -> Problem:
-    """LED-25 or LED-100: the seven segments of a digit on a display, and the class is the digit.
+    """Generate LED-25 or LED-100: the seven segments of a digit on a display, with the digit as the class.
 
     Parameters
     ----------
@@ -173,7 +174,7 @@ def led(n_irrelevant: int = 17, noise: float = 0.0, n_rows: int = 50, seed: int 
     noise : float, default=0.0
         The probability that a segment is inverted.
     n_rows : int, default=50
-        The number of rows, each a random digit.
+        The number of rows. Each row shows a random digit.
     seed : int, default=0
         The random seed.
 
@@ -195,19 +196,19 @@ def led(n_irrelevant: int = 17, noise: float = 0.0, n_rows: int = 50, seed: int 
 
 
 def _binary(name: str, bits: Array, y: Array, relevant: tuple[tuple[int, ...], ...]) -> Problem:
-    """Make a problem of nominal features."""
+    """Return a problem in which all features are nominal."""
     return Problem(bits.astype(float), y, relevant, list_redundant(relevant), np.ones(bits.shape[1], bool), name)
 
 
 def _bits(n_rows: int, n_features: int, seed: int) -> Array:
-    """Draw random bits."""
+    """Check the arguments, and return an array of random bits."""
     _check(n_rows=n_rows)
     _check(least=0, seed=seed)
     return np.random.default_rng(seed).integers(0, 2, (n_rows, n_features))
 
 
 def make_single_groups(n: int) -> tuple[tuple[int, ...], ...]:
-    """Return the first n features, each as a group."""
+    """Return n groups, each with one of the first n features."""
     return tuple((j,) for j in range(n))
 
 

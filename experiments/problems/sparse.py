@@ -1,10 +1,13 @@
-"""Sparse classification problems of any size, shaped like two large public ones: url and kddb.
+"""Generate sparse classification problems of any size that imitate two large public data sets, url and kddb.
 
-A row has three kinds of columns. Informative ones are in it with a probability that depends on its class; real-valued
-ones with one that does not; the rest are drawn at random, the r-th most popular column with a chance near 1/r (Zipf's
-law). Redundant columns, where they are asked for, are in most rows of an informative one. Column numbers are then
-scattered, so that they tell nothing of popularity. Each row is made from random numbers of its own, found from the seed
-and the row's number: blocks of any size hold the same rows.
+The columns are of four kinds. Informative columns are non-zero with a probability that depends on the class of the row.
+Real-valued columns are non-zero with a probability that does not depend on the class. Redundant columns, which are
+optional, are non-zero in most rows of an informative column. The other columns are called popular columns. They are
+drawn at random, and the probability of the r-th most popular column is roughly proportional to 1/r (Zipf's law). The
+columns are then renumbered, so that their numbers do not reveal their kind or popularity.
+
+The random numbers of a row depend only on the seed and the number of the row, so the rows are the same for all block
+sizes.
 """
 
 from __future__ import annotations
@@ -20,34 +23,37 @@ from belief._utils.validation import is_integer, is_real
 from belief.kernels.compiling import kernel
 from belief.method.arrays import Array
 
-_RARE, _WEAKEST, _STRONGEST = 0.05, 0.05, 0.25  # an informative column's rate in its rare class, and how much more
-_REAL_RATE = 0.9
-_KEPT = 0.9  # of the rows of an informative column, the share that a redundant one is in: they correlate at 0.94
-_SPREAD = 0.4  # rows have from 60 % to 140 % of the mean number of popular columns
+# The share of the rows of one class in which an informative column is non-zero, and how much larger this share is in
+# the other class, for the weakest and for the strongest column.
+_RARE, _WEAKEST, _STRONGEST = 0.05, 0.05, 0.25
+_REAL_RATE = 0.9  # share of the rows in which a real-valued column is non-zero
+_KEPT = 0.9  # a redundant column is non-zero in this share of the rows of its informative column: correlation 0.94
+_SPREAD = 0.4  # a row has 60 % to 140 % of the mean number of popular columns
 
 
 @dataclass(frozen=True)
 class SparseProblem:
-    """A problem whose answer is known.
+    """A problem whose relevant features are known.
 
     Attributes
     ----------
     X : list of csr_array
-        Blocks of rows: float32 values, int32 indices and indptr, sorted and without duplicates.
+        Blocks of rows, with float32 values and int32 indices. The indices are sorted, without duplicates.
     y : array of int8
-        The class of each row, 0 or 1.
+        The class of each row: 0 or 1, or the cell type in `single_cells`.
     informative : array
-        The columns that differ between the classes, strongest first. How strong a column is, is the difference between
-        the shares of the rows of each class that have it: from 0.25 down to 0.05, in equal steps.
+        The columns that differ between the classes, strongest first. In `url_like` and `kddb_like`, the strength of a
+        column is the difference between the classes in the share of rows where it is non-zero. It falls from 0.25 to
+        0.05 in equal steps.
     relevant : tuple of tuples of int
-        Groups of columns, strongest first: one column of each group is needed. The first of a group is informative,
-        the others repeat it.
+        Groups of relevant columns, strongest first; one column of each group is sufficient. The first column of a group
+        is informative, and the others are redundant with it.
     redundant : array
-        The columns that repeat an informative one.
+        The columns that are redundant with an informative one.
     discrete : array of bool
-        Which columns are nominal: none, since a column of zeros and ones is a number here.
+        True for nominal columns. There are none, because columns of zeros and ones are treated as numbers.
     name : str
-        What it is like.
+        The name of the problem, such as "url-like".
 
     Examples
     --------
@@ -78,28 +84,33 @@ def url_like(
     seed: int = 0,
     block_rows: int = 200_000,
 ) -> SparseProblem:
-    """Make a problem like url: binary columns, some dozens of real-valued ones in most rows, a third of it positive.
+    """Generate a problem like url: binary columns, dozens of real-valued columns, and a third of the rows positive.
 
     Parameters
     ----------
     n_rows, n_features : int
-        The shape; without others, that of url. n_features < 2**31.
+        The shape, by default that of url. n_features must be below 2**31.
     nnz_per_row : float
-        The mean number of non-zeros in a row.
+        The mean number of non-zeros per row.
     n_informative : int
-        How many columns differ between the classes. Each is in 5 % to 30 % of the rows; every other one is more
-        frequent in class 1, the others in class 0.
+        The number of columns that differ between the classes. Each is non-zero in 5 % of the rows of one class, and in
+        10 % to 30 % of the rows of the other. Every other column is more frequent in class 1, the rest in class 0.
     n_real : int
-        How many columns have values between 0 and 1, in 9 of 10 rows; they tell nothing of the class.
+        The number of columns that have values between 0 and 1, in 9 of 10 rows. They do not depend on the class.
     n_redundant : int
-        How many columns repeat an informative one, the strongest first and each in turn: they are in 9 of 10 of its
-        rows, and in no other.
+        The number of columns that are redundant with an informative one. They are assigned to the informative columns
+        in turn, beginning with the strongest. A redundant column is non-zero in 9 of 10 rows of its informative column,
+        and in no other row.
     positive : float
         The share of class 1.
     seed : int
-        The same seed makes the same problem, whatever `block_rows` is.
+        The random seed. The problem does not depend on `block_rows`.
     block_rows : int
-        The rows of a block.
+        The number of rows per block.
+
+    Returns
+    -------
+    SparseProblem
 
     Examples
     --------
@@ -126,9 +137,9 @@ def kddb_like(
     seed: int = 0,
     block_rows: int = 500_000,
 ) -> SparseProblem:
-    """Make a problem like kddb: every value is 1, and 86 % of the rows are positive.
+    """Generate a problem like kddb: every non-zero value is 1, and 86 % of the rows are positive.
 
-    The parameters are those of `url_like`. In full size X takes 4.5 GB.
+    The parameters are the same as in `url_like`. With the default shape, that of kddb, X takes 4.5 GB.
 
     Examples
     --------
@@ -142,23 +153,24 @@ def kddb_like(
 
 
 class _Plan(NamedTuple):
-    """All that the rows have in common. Columns are numbered informative, real-valued, redundant, then by popularity.
+    """The parameters that all rows share.
 
-    The i-th redundant column repeats the informative one with the number i mod n_informative.
+    Before columns are renumbered, the informative columns come first, then the real-valued, then the redundant, then
+    the popular ones, most popular first. The i-th redundant column belongs to informative column i mod n_informative.
     """
 
-    rates: Array  # (2, n_informative): how often each informative column is in a row of each class
+    rates: Array  # (2, n_informative): the share of rows of each class where an informative column is non-zero
     n_features: int
     n_real: int
     n_redundant: int
-    popular: float  # the mean number of popular columns of a row
-    step: int  # column c has the number (c·step + shift) mod n_features
+    popular: float  # the mean number of popular columns per row
+    step: int  # column c is renumbered to (c·step + shift) mod n_features
     shift: int
     positive: float
     seed: int
 
     def columns(self, first: int, n: int) -> Array:
-        """The numbers that n columns got when they were scattered."""
+        """Return the final numbers of the n columns that begin at column `first` before renumbering."""
         return (np.arange(first, first + n) * self.step + self.shift) % self.n_features
 
 
@@ -174,7 +186,7 @@ def _make(name: str, n_rows: int, plan: _Plan, block_rows: int) -> SparseProblem
 
 
 def check_counts(least: int = 1, **counts: int) -> None:
-    """Refuse what is not a number of at least so much, by its name."""
+    """Raise a ValueError if a count is not an integer of at least `least`. The message has the name of the count."""
     for name, count in counts.items():
         if not (is_integer(count) and count >= least):
             raise ValueError(f"{name} must be an integer of at least {least}; got {count!r}.")
@@ -204,12 +216,12 @@ def _plan(
     if not (is_real(nnz_per_row) and nnz_per_row >= known + 1):
         raise ValueError(
             f"nnz_per_row={nnz_per_row!r} is too small: {n_informative} informative, {n_redundant} redundant and"
-            f" {n_real} real-valued columns take {known:.1f} of a row, and at least one more must be left."
+            f" {n_real} real-valued columns need {known:.1f} non-zeros per row, and at least one more is required."
         )
     popular = nnz_per_row - known
     least = math.ceil(n_informative + n_real + n_redundant + 4 * popular)
     if n_features < least:
-        raise ValueError(f"n_features={n_features} is too small for rows like these: at least {least} are needed.")
+        raise ValueError(f"n_features={n_features} is too small for these rows; it must be at least {least}.")
     rng = np.random.default_rng(seed)
     step = int(n_features * (0.3 + 0.4 * rng.random())) | 1
     while math.gcd(step, n_features) > 1:
@@ -222,14 +234,14 @@ def _plan(
 def _block(a: int, b: int, y: Array, plan: _Plan) -> csr_array:
     most = int(plan.popular * (1 + _SPREAD)) + 1 + plan.n_real + plan.n_redundant + plan.rates.shape[1]
     if (b - a) * most >= 2**31:
-        raise ValueError(f"block_rows={b - a} is too large for rows like these: at most {2**31 // most} are allowed.")
+        raise ValueError(f"block_rows={b - a} is too large for these rows; it must be at most {2**31 // most}.")
     indptr = np.zeros(b - a + 1, np.int32)
-    indices = np.empty((b - a) * most, np.int32)  # memory not written to is not taken
+    indices = np.empty((b - a) * most, np.int32)  # an upper bound; pages that are never written take no memory
     values = np.empty((b - a) * most, np.float32)
     _fill(a, b, y[a:b], indptr, indices, values, *plan)
     n = int(indptr[-1])
     X = csr_array((values[:n].copy(), indices[:n].copy(), indptr), shape=(b - a, plan.n_features))
-    X.has_canonical_format = True  # which spares whoever asks a pass over the matrix
+    X.has_canonical_format = True  # otherwise SciPy checks this with a pass over the matrix
     return X
 
 
@@ -240,7 +252,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 @kernel()
 def mixed(z: np.uint64) -> np.uint64:
-    """The mixing step of SplitMix64: nearby numbers become unlike each other."""
+    """Return z after the mixing step of SplitMix64, which maps nearby numbers to unrelated ones."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
@@ -248,14 +260,14 @@ def mixed(z: np.uint64) -> np.uint64:
 
 @kernel()
 def uniform(state: Array) -> float:
-    """The next random number, at least 0 and below 1."""
+    """Advance the state, and return a random number from [0, 1)."""
     state[0] += GOLDEN
     return float(mixed(state[0]) >> np.uint64(11)) * 2.0**-53
 
 
 @kernel()
 def _insert(indices: Array, values: Array, lo: int, hi: int, column: int, value: float) -> int:
-    """Put a column into the sorted row from lo to hi, unless it is there; return where the row then ends."""
+    """Insert a column into the sorted row from lo to hi, unless the row has it. Return the new end of the row."""
     k = hi
     while k > lo and indices[k - 1] > column:
         k -= 1
@@ -285,9 +297,9 @@ def _fill(
     positive: float,
     seed: int,
 ) -> None:
-    """Make the rows a to b."""
+    """Generate rows a to b - 1, and write them to the arrays."""
     n_informative = rates.shape[1]
-    copies = n_informative + n_real  # where the redundant columns begin
+    copies = n_informative + n_real  # the first redundant column
     first = copies + n_redundant
     stretch = math.log(n_features - first + 1.0)
     state = np.zeros(1, np.uint64)

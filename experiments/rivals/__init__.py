@@ -1,4 +1,4 @@
-"""The selection schemes that the paper names beside its own, as scikit-learn selectors for the benchmarks."""
+"""Other selection schemes that the BELIEF paper mentions, as scikit-learn selectors for the benchmarks."""
 
 from rivals.cleaned import CleanedRelief
 from rivals.gram_schmidt import GramSchmidtRelief

@@ -1,4 +1,4 @@
-"""ReliefF for schemes that need the values of the table as well as its weights."""
+"""A base class for schemes that extend ReliefF and read the values of the table themselves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from belief.method.settings import Settings
 
 
 class DenseReliefF(ReliefF):
-    """ReliefF of dense tables only."""
+    """ReliefF for dense tables only. Sparse data raises an error."""
 
     def _weights(self, table: Table, labels: Array, settings: Settings) -> tuple[Array, Array]:
         self._rows_of(table)
@@ -30,7 +30,7 @@ class DenseReliefF(ReliefF):
 
 
 def centred(source: Source) -> Array:
-    """Return all rows with each column's mean subtracted and missing values replaced by the mean."""
+    """Return all rows, with missing values replaced by the mean of the column, and the mean subtracted."""
     X = read_values(source)
     present = ~np.isnan(X)
     mean = np.sum(X, axis=0, where=present) / np.maximum(present.sum(axis=0), 1)

@@ -1,8 +1,8 @@
-"""ReliefF of the rows that their neighbours do not contradict.
+"""ReliefF without noisy rows: rows that are outvoted by their nearest neighbours are removed first.
 
-rows ─► the nearest of each vote on its class ─► those outvoted are left out ─► ReliefF of the others
+rows ─► nearest neighbours of each row vote on its class ─► remove the outvoted rows ─► ReliefF on the other rows
 
-Both searches are those of the engines that BELIEF runs on.
+The engines of BELIEF search the neighbours, both for the votes and for ReliefF.
 """
 
 from __future__ import annotations
@@ -26,25 +26,26 @@ from rivals.base import DenseReliefF
 
 
 class CleanedRelief(DenseReliefF):
-    """Select features by ReliefF, of rows from which noise was cleaned by their nearest neighbours (Wilson 1972).
+    """Select features by ReliefF, after removing noisy rows by a vote of their nearest neighbours (Wilson 1972).
 
-    A row is left out where another class has more of its nearest rows than its own: a wrong label, or a place where the
-    classes mix. ReliefF weighs the features on the rows that stay.
+    A row is removed if more of its nearest neighbours belong to another class than to its own. Such a row may have a
+    wrong label, or lie where the classes overlap. ReliefF weights the features on the remaining rows.
 
     Parameters
     ----------
     n_features_to_select : int or float, default=10
-        How many features to select, or which share of them.
+        The number or share of features to select.
     clean_neighbors : int, default=3
-        How many of the nearest rows vote on a row, itself not among them; by the distances of ReliefF.
+        The number of nearest rows that vote on a row. The distance is that of ReliefF, and a row does not vote on
+        itself.
     n_neighbors, sample_size, discrete_features, n_jobs, random_state, working_memory
-        As in :class:`ReliefF`, whose attributes it has too. The sample is one of the rows that stay.
+        As in :class:`ReliefF`. The sample is drawn from the remaining rows. The attributes are those of ReliefF, too.
 
     Notes
     -----
-    Every row is voted on, whatever `sample_size` says. A class of which fewer than two rows would stay keeps all. This
-    removes noise, not redundancy. It is not the EN-RELIEF that the paper of BELIEF cites, which leaves out features,
-    by an elastic net.
+    There is a vote on every row, regardless of `sample_size`. If fewer than two rows of a class would remain, all its
+    rows are kept. The method removes noise, not redundancy. It is different from EN-RELIEF, which the BELIEF paper
+    cites, and which removes features by an elastic net.
 
     References
     ----------
@@ -86,7 +87,7 @@ class CleanedRelief(DenseReliefF):
         return super()._weights(replace(table, source=ArraySource(values[stay])), labels[stay], settings)
 
     def _votes(self, table: Table, labels: Array, settings: Settings) -> Array:
-        """How many of the nearest of each row are of each class."""
+        """Return the number of nearest rows of each class, for each row."""
         resources, m = Resources(self.n_jobs, self.working_memory * 2**20), len(labels)
         with local_engine(table.source, self.classes_, labels, table.discrete, resources) as engine:
             summary = engine.describe()
@@ -100,7 +101,10 @@ class CleanedRelief(DenseReliefF):
 
 
 def staying(votes: Array, labels: Array) -> Array:
-    """The rows that no other class has more votes for than their own, and all of a class that would be left without."""
+    """Return the rows for which no class has more votes than their own class.
+
+    If fewer than two rows of a class would remain, all its rows are returned.
+    """
     stay = votes[np.arange(len(labels)), labels] == votes.max(axis=1)
     few = np.bincount(labels[stay], minlength=votes.shape[1]) < 2
     return np.flatnonzero(stay | few[labels])

@@ -1,8 +1,8 @@
-"""ReliefF, each time of what the features selected before leave of the others.
+"""ReliefF with Gram-Schmidt orthogonalisation of the remaining features after each selection.
 
-weights ─► the largest ─► its projection is taken off all others ─► weights again ─► ...
+weights ─► select the largest ─► subtract the projections on it from all other features ─► weights again ─► ...
 
-An exact copy of a selected feature has nothing left, and so no weight.
+An exact copy of a selected feature becomes zero, and so has no weight.
 """
 
 from __future__ import annotations
@@ -20,26 +20,27 @@ from belief.method.selection import Selection
 from belief.method.settings import Settings
 from rivals.base import DenseReliefF, centred
 
-NOTHING = 1e-9  # of a column's length; what is left of it then is rounding
+NOTHING = 1e-9  # remainders below this share of the original length of a column are rounding error
 
 
 class GramSchmidtRelief(DenseReliefF):
     """Select features by ReliefF with Gram-Schmidt orthogonalisation (after Yang and Li 2006).
 
-    The feature with the largest weight is selected. From every other one its projection on that feature is taken off,
-    and ReliefF weighs what is left, in the unit the feature had: the more two features are alike, the less is left of
-    the second to be relevant. Then the largest of these weights is next, and so on; for n features there are n searches
-    for neighbours.
+    The feature with the largest weight is selected first. The projection on it is subtracted from every other feature,
+    and ReliefF weights the remainders, with the original ranges of the features as units. The more similar two features
+    are, the smaller is the remainder of the second. Then the feature with the largest of the new weights is selected,
+    and so on. To select n features, the neighbours are searched n times.
 
-    The parameters and attributes are those of :class:`ReliefF`; `selection_scores_` are the weights that the features
-    had when they were selected, `scores_` those of the whole features.
+    The parameters and attributes are those of :class:`ReliefF`. `scores_` are the weights of the original features, and
+    `selection_scores_` are the weights of the remainders when they were selected.
 
     Notes
     -----
-    A feature of which nothing is left, such as a copy, is selected after all others, with a score of 0. Neighbours are
-    searched among all features as they are then: the selected ones, and what is left of the others. Once a feature has
-    been selected, a missing value counts as the mean of its column, and a nominal feature by its codes, the numbers of
-    its sorted levels.
+    A feature without a remainder, such as a copy, is selected after all others, with a score of 0. The distances
+    between rows are computed from the current values of all features: the remainders of the selected features when they
+    were selected, and the current remainders of the others. From the second search on, a missing value is replaced by
+    the mean of its column, and nominal features are treated as numeric; the codes of strings are the indices of the
+    sorted levels.
 
     References
     ----------
@@ -78,7 +79,7 @@ class GramSchmidtRelief(DenseReliefF):
         return Selection(np.array([*selected, *rest], np.int64), np.array([*scores, *np.zeros(len(rest))]))
 
     def _weigh(self, X: Array, labels: Array, settings: Settings, width: Array) -> Array:
-        """W of columns that are numbers, a difference as a share of a width."""
+        """Return the ReliefF weights of numeric columns, with the differences of each column divided by its width."""
         resources = Resources(self.n_jobs, self.working_memory * 2**20)
         numbers = np.zeros(X.shape[1], bool)
         with local_engine(ArraySource(X), self.classes_, labels, numbers, resources) as engine:
@@ -86,7 +87,10 @@ class GramSchmidtRelief(DenseReliefF):
 
 
 def orthogonalise(X: Array, j: int, others: Array) -> None:
-    """Take off the projection on column j, in place, twice, for once leaves rounding."""
+    """Subtract from the columns `others` their projections on column j, in place.
+
+    It is done twice, because rounding errors remain after the first time.
+    """
     along = X[:, j] / np.linalg.norm(X[:, j])
     for _ in range(2):
         X[:, others] -= np.outer(along, along @ X[:, others])

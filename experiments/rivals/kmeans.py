@@ -1,8 +1,9 @@
-"""ReliefF, and K-means over its best features: of those that are correlated, one is selected.
+"""ReliefF and K-means: the best features are clustered by correlation, and one feature of each cluster is selected.
 
-weights ─► the best of them ─► clusters by |correlation| ─► the largest weight of each cluster
+weights ─► the best features ─► clusters by |correlation| ─► the feature with the largest weight of each cluster
 
-Scikit-learn's K-means has no distance for which a feature and its opposite are the same, so there is one here.
+K-means is implemented in this module, because scikit-learn's version has no distance that is 0 between a feature and
+its negative.
 """
 
 from __future__ import annotations
@@ -20,33 +21,36 @@ from belief.method.selection import Selection
 from belief.method.settings import Settings
 from rivals.base import DenseReliefF, centred
 
-ROUNDS = 100  # of K-means, at the most
+ROUNDS = 100  # maximum number of iterations of K-means
 
 
 class KMeansRelief(DenseReliefF):
-    """Select features by ReliefF, and by K-means one of each cluster of correlated ones (after Bins and Draper 2001).
+    """Select features by ReliefF, one from each cluster of correlated features (after Bins and Draper 2001).
 
-    The features of the largest weights are clustered, as many clusters as features are to be selected, and of each
-    cluster the feature with the largest weight is taken. The distance is 1 - abs(r), with r Pearson's correlation of a
-    feature with the centre of a cluster: the mean of its features, each standardised and turned to point the same way.
+    The features with the largest weights are clustered by K-means, and the feature with the largest weight in each
+    cluster is selected. The distance is 1 - abs(r), where r is Pearson's correlation of a feature with the centre of a
+    cluster. The centre is the mean of the standardised features of the cluster, after the signs of negatively
+    correlated features are flipped.
 
     Parameters
     ----------
     n_features_to_select : int or float, default=10
-        How many features to select, or which share of them: the number of clusters.
+        The number or share of features to select, which is also the number of clusters.
     candidates : float or "auto", default="auto"
-        How many features are clustered, as a multiple of those to select; to cluster all would find clusters of noise.
-        "auto": those whose weight is above a threshold, as Bins and Draper have it, but at least as many as are to be
-        selected. The threshold is the size of the smallest weight, for the weights of noise lie about 0.
+        The number of features to cluster, as a multiple of the number to select. If all features were clustered, there
+        would be clusters of noise. "auto": the features with a weight above a threshold, as in Bins and Draper, but at
+        least as many as are selected. The threshold is the smallest weight with its sign changed, because the weights
+        of noise scatter around 0.
     n_neighbors, sample_size, discrete_features, n_jobs, random_state, working_memory
-        As in :class:`ReliefF`, whose attributes it has too.
+        As in :class:`ReliefF`. The attributes are those of ReliefF, too.
 
     Notes
     -----
-    K-means begins with the most relevant feature, and then each time with that which is least correlated with those
-    chosen before it; so there is no chance in it. Clusters that have become empty, as of copies, are made up for by the
-    largest weights left. For correlations, a missing value counts as the mean, and a nominal feature by its codes, the
-    numbers of its sorted levels.
+    K-means is deterministic. The first initial centre is the most relevant feature, and each further one is the feature
+    that is least correlated with the centres chosen before. If clusters become empty, for example because features are
+    copies, the remaining features with the largest weights are selected instead. For the correlations, a missing value
+    is replaced by the mean of its column, and nominal features are treated as numeric; the codes of strings are the
+    indices of the sorted levels.
 
     References
     ----------
@@ -57,7 +61,7 @@ class KMeansRelief(DenseReliefF):
     >>> from rivals import KMeansRelief
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> selector = KMeansRelief(2, random_state=0).fit(X, y)  # the petals' length repeats their width
+    >>> selector = KMeansRelief(2, random_state=0).fit(X, y)  # petal length is redundant with petal width
     >>> X.columns[selector.selected_].tolist()
     ['petal width (cm)', 'sepal width (cm)']
     """
@@ -90,24 +94,25 @@ class KMeansRelief(DenseReliefF):
         few = order[: self._count(n, W)]
         points = centred(self._rows_of(table))[:, few]
         groups = clusters(points / np.linalg.norm(points, axis=0), min(n, len(few)))
-        best = few[np.unique(groups, return_index=True)[1]]  # the first of each group has its largest weight
+        best = few[np.unique(groups, return_index=True)[1]]  # the first feature of each group has the largest weight
         chosen = sort_by_weight(W, np.sort(best))
         chosen = np.concatenate([chosen, order[~np.isin(order, best)]])[:n]
         return Selection(chosen, W[chosen])
 
     def _count(self, n: int, W: Array) -> int:
-        """How many features are clustered."""
+        """Return the number of features to cluster."""
         if self.candidates == "auto":
             return max(n, int(np.sum(-np.min(W) < W)))
         return math.ceil(float(self.candidates) * n)
 
 
 def clusters(points: Array, k: int) -> Array:
-    """The cluster of each column, by K-means with 1 - |r| for the distance; ties go to the first.
+    """Return the cluster of each column, by K-means with the distance 1 - |r|. Ties go to the first cluster.
 
     Parameters
     ----------
-    points : columns of mean 0 and length 1; the first is the first centre
+    points : columns of mean 0 and length 1; the first column is the first initial centre
+    k : the number of clusters
     """
     centres = points[:, farthest(np.abs(points.T @ points), k)]
     group = np.full(points.shape[1], -1)
@@ -124,7 +129,10 @@ def clusters(points: Array, k: int) -> Array:
 
 
 def farthest(r: Array, k: int) -> list[int]:
-    """The first, and then each time the one that is least like those before it."""
+    """Return k columns: the first one, and then each time the column with the least similarity to those chosen before.
+
+    `r` is the matrix of the absolute correlations of the columns.
+    """
     chosen = [0]
     for _ in range(k - 1):
         most = np.round(r[:, chosen].max(axis=1), 10)

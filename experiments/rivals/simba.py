@@ -1,8 +1,9 @@
-"""Simba: weights that climb the margins of the rows.
+"""Simba: feature weights that increase the margins of the rows, by stochastic gradient ascent.
 
-row ─► its nearest hit and miss under the weights so far ─► the gradient of its margin ─► new weights ─► next row
+row ─► its nearest hit and miss under the current weights ─► the gradient of its margin ─► new weights ─► next row
 
-The weights change with every row, so nothing can be searched at once: a kernel goes through them one by one.
+The weights change after every row, so the neighbours of several rows cannot be searched together. A compiled kernel
+processes the rows one by one.
 """
 
 from __future__ import annotations
@@ -29,51 +30,55 @@ from belief.method.targets import make_class_target
 class Simba(Baseline):
     """Select features by Simba (Gilad-Bachrach, Navot and Tishby 2004): gradient ascent on the hypothesis margin.
 
-    The margin of a row x under weights w is (‖x - miss‖ - ‖x - hit‖)/2, with ‖z‖² = Σ w²z², and the miss and the hit
-    the nearest row of another and of the same class under these weights. All weights begin at 1; row by row,
+    The margin of a row x under the weights w is (‖x - miss‖ - ‖x - hit‖)/2, with ‖z‖² = Σ w²z². The miss is the nearest
+    row of another class under these weights, and the hit is the nearest row of the same class. All weights begin at 1,
+    and each row updates them:
 
         w ← w + w/2 · ((x - miss)²/‖x - miss‖ - (x - hit)²/‖x - hit‖)
 
-    and in the end w²/max w² are the weights of the features. As neighbours are searched under the weights found so far,
-    a feature that adds nothing to others loses weight; Relief is one such step, with all weights 1.
+    The scores of the features are the final w²/max w². Because neighbours are searched under the current weights, a
+    redundant feature loses weight. In Relief, by contrast, all weights are 1 in the search.
 
     Parameters
     ----------
     n_features_to_select : int or float, default=10
-        How many features to select, or which share of them.
+        The number or share of features to select.
     n_steps : int, default=1000
-        How many rows are gone through, in random order; when all were, they are shuffled and come again.
+        The number of steps, each of which processes one row. The rows are in random order, and are shuffled again after
+        each pass.
     discrete_features : "auto", mask, indices or names, default="auto"
-        The nominal features, of which only "equal or not" counts. "auto": string, category and boolean columns.
+        The nominal features, whose values are only compared for equality. "auto": string, category and boolean columns.
     random_state : int, RandomState, Generator or None, default=None
         The seed of the order of the rows.
 
     Attributes
     ----------
     scores_ : ndarray of shape (n_features,)
-        w²/max w² of each feature, from 0 to 1; 0 of constant ones.
+        w²/max w² of each feature, from 0 to 1. Constant features have 0.
     selected_ : ndarray of int
-        The selected features, the largest weight first.
+        The indices of the selected features, by falling score.
     selection_scores_ : ndarray
-        Their weights.
+        The scores of the selected features, in the same order.
     n_features_ : int
         The number of selected features.
     support_ : ndarray of bool of shape (n_features,)
-        Which features were selected.
+        The mask of the selected features.
     ranking_ : ndarray of int of shape (n_features,)
         1 for every selected feature, then 2, 3, ... by falling score, as in `RFE`.
     classes_ : ndarray
-        The classes, sorted.
+        The sorted classes.
     n_features_in_ : int
+        The number of columns of X in `fit`.
     feature_names_in_ : ndarray of str
-        Only where X had column names, all of them strings.
+        The column names of X. The attribute exists only if X has column names and all of them are strings.
 
     Notes
     -----
-    Differences are shares of a feature's range, as in :class:`ReliefF`. A missing number counts as the mean, a missing
-    name as a name of its own. Of equally near rows the first counts, and a neighbour at distance 0 adds nothing. The
-    utility is linear, and there is one start, with all weights 1; the paper also has a sigmoid one, and several starts.
-    A step costs one look at every cell. Sparse matrices are refused.
+    Differences are divided by the range of the feature, as in :class:`ReliefF`. A missing number is replaced by the
+    mean, and missing values of a nominal feature form a separate level. Among equally near rows, the first is used, and
+    a neighbour at distance 0 does not change the weights. The utility function is linear, and there is one start, with
+    all weights 1. The original paper also has a sigmoid utility function, and several starts. Each step compares a row
+    with all others. Sparse matrices raise an error.
 
     References
     ----------
@@ -102,11 +107,11 @@ class Simba(Baseline):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the features.
+        """Select the features.
 
         Parameters
         ----------
-        X : array, memory map or DataFrame of shape (n_rows, n_features), or a list of those as blocks
+        X : array, memory map or DataFrame of shape (n_rows, n_features), or a list of such blocks
         y : array of shape (n_rows,)
             The class of each row.
 
@@ -125,7 +130,7 @@ class Simba(Baseline):
         with DenseEngine(source, labels, table.discrete, Resources()) as engine:
             summary = engine.describe()
             make_data_check(settings, table.names)(summary, make_class_target(self.classes_, labels))
-        constant = ~(summary.maximum > summary.minimum)  # NaN where a column has no value
+        constant = ~(summary.maximum > summary.minimum)  # also True for columns without values, whose extremes are NaN
         w = np.where(constant, 0.0, 1.0)
         Z = shares(read_values(source), summary, table.discrete)
         climb(Z, table.discrete, labels, self._order(settings, len(labels)), w)
@@ -136,13 +141,13 @@ class Simba(Baseline):
         return self
 
     def _order(self, settings: Settings, m: int) -> Array:
-        """The rows, shuffled as often as it takes."""
+        """Return the row of each step: the rows in random order, shuffled again after each pass."""
         rng = np.random.default_rng(settings.draw_seed())
         return np.concatenate([rng.permutation(m) for _ in range(-(-self.n_steps // m))])[: self.n_steps]
 
 
 def shares(X: Array, summary: Summary, discrete: Array) -> Array:
-    """Numbers as shares of their range, and nothing missing."""
+    """Divide numeric features by their range, and replace missing values: numbers by the mean, nominal codes by -1."""
     width = summary.maximum - summary.minimum
     X = np.where(np.isnan(X), np.where(discrete, -1.0, summary.mean), X)
     return np.where(discrete | ~(width > 0), X, X / np.where(width > 0, width, 1.0))
@@ -150,9 +155,9 @@ def shares(X: Array, summary: Summary, discrete: Array) -> Array:
 
 @kernel()
 def climb(X: Array, discrete: Array, labels: Array, order: Array, w: Array) -> None:
-    """Go through the rows in order, each adding the gradient of its margin to w."""
+    """Process the rows in the given order: add the gradient of the margin of each row to w, in place."""
     m, F = X.shape
-    nearest, at = np.empty(2), np.empty(2, np.int64)  # of the hits, and of the misses
+    nearest, at = np.empty(2), np.empty(2, np.int64)  # squared distance and row of the nearest hit and miss
     for q in order:
         nearest[:], at[:] = np.inf, -1
         for r in range(m):

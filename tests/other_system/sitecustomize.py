@@ -1,10 +1,10 @@
-"""Take from Python on Linux what it does not have on macOS or Windows, before anything else is imported.
+"""Make Python on Linux behave as on macOS or Windows, before anything else is imported.
 
-This folder on PYTHONPATH and BELIEF_TEST_SYSTEM=macos or windows make every process of a test such a system:
+Tests put this folder on PYTHONPATH and set BELIEF_TEST_SYSTEM to macos or windows. Then in each of their processes:
 
-- Functions and modules that only Linux or Unix has are gone, and so is /proc.
-- multiprocessing spawns.
-- The package must name the encoding of every text file.
+- Functions and modules that exist only on Linux or Unix are removed, and /proc is hidden.
+- multiprocessing starts processes by "spawn".
+- An error is raised if the package opens a text file without naming its encoding.
 - On Windows, a file that is open or mapped in this process cannot be replaced, renamed or removed.
 """
 
@@ -16,7 +16,7 @@ import mmap
 import multiprocessing
 import os
 import signal
-import subprocess  # noqa: F401  before there is a msvcrt, by which it knows Windows
+import subprocess  # noqa: F401  imported before msvcrt exists, by which it recognises Windows
 import sys
 from fcntl import LOCK_EX, LOCK_NB, flock
 from types import SimpleNamespace
@@ -31,7 +31,7 @@ UNIX_ONLY = (
     *("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_SYNC"),
 )
 UNIX_MODULES = ("fcntl", "resource", "pwd", "grp", "termios", "pty", "syslog")
-MAP_FLAGS = ("MAP_SHARED", "MAP_POPULATE")  # polars wants the others on Linux
+MAP_FLAGS = ("MAP_SHARED", "MAP_POPULATE")  # polars needs the other flags on Linux
 
 is_windows = os.environ["BELIEF_TEST_SYSTEM"] == "windows"
 MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -52,7 +52,7 @@ def without_proc(function):
 
 
 def open_with_encoding(file, mode="r", buffering=-1, encoding=None, *more, **options):
-    """Open a file; the package names the encoding of every text file, because the default depends on the system."""
+    """Open a file; raise if the package opens a text file without naming its encoding, which depends on the system."""
     if "b" not in mode and encoding in (None, "locale"):
         caller = sys._getframe(1)
         while caller.f_globals["__name__"].partition(".")[0] in (__name__, "pathlib", "tempfile"):
@@ -76,7 +76,7 @@ def is_open(path):
 
 
 def only_written(function):
-    """Refuse to sync what was not opened for writing."""
+    """Return a version of fsync that raises, as on Windows, for files that were not opened for writing."""
 
     def guarded(handle):
         with real_open(f"/proc/self/fdinfo/{handle}") as about:
