@@ -143,7 +143,8 @@ def list_fields(line: FeatureExplanation) -> list[list[str]]:
 def explain_features(result: Result, features: Sequence[int] | None = None) -> Explanation:
     """Return the explanations of these features.
 
-    By default, explain the selected features in order of selection, then the others in `result.watched` by falling score.
+    By default, explain the selected features in order of selection, then the others in `result.watched` by falling
+    score.
     """
     if features is not None:
         return Explanation([explain_feature(result, int(j)) for j in features])
