@@ -52,9 +52,9 @@ K, FILE = 20, Path(__file__).with_suffix(".json")
 class Size(NamedTuple):
     """The size of a run: m rows, F columns, z non-zeros per row, s queries and C classes.
 
-    The last four fields are the size of the significance tests; without tests, they are 0. The tests run n times, on
-    the data and on shuffled data. Each run has up to R rounds, and each round searches for the neighbours of q queries
-    among p rows.
+    The last four fields describe the significance tests; without tests, they are 0. The tests run n times, on the data
+    and on shuffled data. Each run has up to R rounds, and each round searches for the neighbours of q queries among p
+    rows.
     """
 
     m: int
@@ -144,7 +144,10 @@ def cpu_clock() -> Any:
 
 @contextmanager
 def counted_searches() -> Any:
-    """Yield a list that gets one entry for each of the n runs of the significance tests."""
+    """Yield a list that gets one entry each time the search of the significance tests is run.
+
+    The tests run this search on the data and on shuffled data. The number of runs is the field n of `Size`.
+    """
     rounds, seen = Weigher.rounds, []
 
     def count(self: Weigher, arrangement: Any) -> Any:
@@ -159,9 +162,10 @@ def counted_searches() -> Any:
 
 
 def measure(X: Any, y: np.ndarray, s: int, significance: str | None, repeats: int) -> tuple[dict[str, float], Any]:
-    """Fit a table several times; return the smallest CPU seconds of each phase, and the size of the tests: n, R, q, p.
+    """Fit a table several times; return the smallest CPU seconds of each phase, and the extent of significance tests.
 
-    Without tests, the size is an empty list.
+    The extent is a list of the fields n, R, q and p of `Size`: the numbers of runs, rounds, queries and rows. Without
+    tests, it is empty.
     """
     best: dict[str, float] = {}
     for _ in range(repeats):
@@ -202,7 +206,7 @@ def portions(x: Size) -> tuple[int, int]:
 
 
 def blocks_size(x: Size, n_blocks: int) -> Size:
-    """Return the size of a search of one job in a few blocks of a large table."""
+    """Return the size of a part of the search on a large table: the queries of one job and the rows of some blocks."""
     queries, height = portions(x)
     return x._replace(m=n_blocks * height, s=queries)
 
@@ -279,9 +283,10 @@ def fitted(runs: list[dict[str, Any]]) -> str:
 
 
 def count_passes(x: Size) -> tuple[int, int]:
-    """Return how many passes over all rows a cluster needs without tests, and at least how many more for the tests.
+    """Return how many passes over all rows a run on a cluster needs, and how many more for the significance tests.
 
-    Each portion of the queries needs two passes: one fetches the queries, and one compares them with all rows.
+    The first number is without the tests, and the second is a lower bound. The queries are compared in portions, one
+    portion per job. Each portion needs two passes: one fetches the queries, and one compares them with all rows.
     """
     queries, _ = portions(x)
     # four passes to stage, choose the sample, gather the neighbours and fetch rows for the explanation; for wide
@@ -292,9 +297,10 @@ def count_passes(x: Size) -> tuple[int, int]:
 
 
 def predict(runs: list[dict[str, Any]], x: Size) -> tuple[Size, dict[str, float]]:
-    """Return the size of a large table, including its tests, and the CPU seconds of each phase.
+    """Predict the CPU seconds of each phase on a large table; return the completed size, and these seconds.
 
-    The size of the tests is taken from the run on a smaller table with the same number of columns.
+    The last four fields of `x`, which describe the significance tests, are still 0. They are replaced by those of the
+    measured run on a smaller table with the same number of columns.
     """
     kind = kind_of(x)
     small = next(Size(*each["size"]) for each in runs if each["kind"] == kind and each["size"][1] == x.F)

@@ -5,9 +5,9 @@
 `make` writes a Parquet file of 20,000,000 x 128 float32 values, about 10 GB, in which ten columns depend on the class.
 The file stays in the folder, so it is written only once.
 
-`read` compares our reader with that of pyarrow alone, for the same columns in batches of the same size, and also with
-the defaults of pyarrow and the streaming scan of polars. It uses a Parquet file with a tenth of the rows, and a CSV
-file with a hundredth, which polars does not read.
+`read` compares our reader with that of pyarrow alone, on a Parquet file with a tenth of the rows and on a CSV file with
+a hundredth of the rows. pyarrow is timed in two ways: for the same columns in batches of the same size, and with its
+defaults. On the Parquet file, the streaming scan of polars is timed as well.
 
 `big` runs `belief select` on the whole file in a separate process, with a sample of 500. It reports the time, the peak
 memory, how often the file was opened, and how many bytes were read.

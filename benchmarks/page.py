@@ -48,9 +48,9 @@ def shown(name: str, rows: list[dict[str, Any]], whole: bool) -> str:
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:
-    """Return one table for all rows with the same fields, and the commits of the rows.
+    """Return a text with the tables of these rows, and with the commits at which the rows were computed.
 
-    `publish` replaces the tables by links to CSV files.
+    Rows with the same fields share a table. `publish` later replaces each table by a link to a CSV file.
     """
     files = []
     tables: dict[tuple[str, ...], list[dict[str, Any]]] = {}
@@ -63,7 +63,10 @@ def markdown(rows: list[dict[str, Any]]) -> str:
 
 
 def _name_of(cases: list[str]) -> str:
-    """Return the name of the CSV file of a table, which is its first case, with "and others" if there are more."""
+    """Return the name of a table, which is also used for its CSV file.
+
+    The name is the first case in the table, up to a comma. If the table has other cases, "and others" follows.
+    """
     first, *others = dict.fromkeys(x.split(",")[0] for x in cases)
     return f"{first} and others" if others else first
 

@@ -61,7 +61,11 @@ Array = np.ndarray
 
 
 def table(m: int, F: int, seed: int) -> tuple[Array, Array, Array]:
-    """Return the columns, the classes, and the number of the informative feature in each column (-1 for noise)."""
+    """Return a table with F columns, its classes, and the origin of each column.
+
+    The origin is the index of an informative feature, from 0 to 19: the column is this feature or a noisy copy of it.
+    The origin of a column of noise is -1.
+    """
     from sklearn.datasets import make_classification
 
     rng = np.random.default_rng(seed)

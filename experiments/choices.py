@@ -2,7 +2,8 @@
 
     BELIEF_DATA=folder python experiments/choices.py
 
-With `--quick`, only one seed and some of the data sets are used, and the tables are printed instead of written.
+BELIEF with the settings of the paper is called the reference. With `--quick`, only one seed and some of the data sets
+are used, and the tables are printed instead of written.
 
 On synthetic data, the score is the share of the groups of relevant features from which at least one feature is
 selected. On real data, it is the macro F1 of a logistic regression and a decision tree with the selected features, in
@@ -143,7 +144,10 @@ QUICK = ("Corral-100", "Parity3+3", "SD2", "ECBDL14-like", "ECBDL14_1K", "lung")
 
 
 def selected(data: Data, n: int, setting: str, value: Any, seed: int) -> Array:
-    """Return the features that BELIEF selects with one setting changed, or with the defaults if value is SECOND."""
+    """Return the features that BELIEF selects with the settings of the paper, except that `setting` is `value`.
+
+    If `value` is the constant SECOND, all settings have the defaults of this package instead.
+    """
     if value == SECOND:
         return belief.select(data.X, data.y, n, discrete_features=data.discrete, random_state=seed).selected
     X, chosen = data.X, {setting: NOW.get(setting, {}).get(value, value)}
@@ -200,7 +204,7 @@ def encoder_of(discrete: Array) -> Any:
 
 
 def score(case: Case, data: Data, setting: str, value: Any, seed: int) -> float:
-    """Return the score of the features that are selected with one setting changed."""
+    """Return the recall (synthetic data) or macro F1 (real data) of the features selected with one setting changed."""
     if case.kind == "planted":
         return recall(data, selected(data, case.select, setting, value, seed))
     return macro_f1(data, lambda part: selected(part, case.select, setting, value, seed), seed)
@@ -212,7 +216,7 @@ def score(case: Case, data: Data, setting: str, value: Any, seed: int) -> float:
 def asked(name: str, data: Data) -> Iterator[tuple[str, Any]]:
     """Yield the settings and values to measure on a data set.
 
-    The first one stands for the reference, and the last one for the defaults of this package.
+    The first pair stands for the reference (the settings of the paper), and the last for the defaults of this package.
     """
     yield "neighborhood", DEFAULTS["neighborhood"]
     for setting in CASES[name].settings:
@@ -222,7 +226,10 @@ def asked(name: str, data: Data) -> Iterator[tuple[str, Any]]:
 
 
 def key_of(name: str, setting: str, value: Any, seed: int) -> str:
-    """Return the key of a result in choices.jsonl; in keys, "defaults" means the reference."""
+    """Return the key of a result in choices.jsonl.
+
+    In keys, "defaults" stands for the settings of the paper, and "the second edition" for the defaults of this package.
+    """
     what = "defaults" if value == DEFAULTS.get(setting) else SECOND if value == SECOND else f"{setting}={value}"
     return f"{name} | {what} | seed={seed}"
 

@@ -1,4 +1,8 @@
-"""Write the tables and the figures of experiments/choices.py, and a verdict on each value of the reference."""
+"""Write the tables and the figures of experiments/choices.py, and a verdict on each setting.
+
+The reference is BELIEF with the settings of the paper. In experiments/choices.py, one setting at a time is changed to
+other values. The verdict says if the value in the reference should be kept.
+"""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class Answers:
 
     @property
     def origin(self) -> str:
-        """A sentence for the page that lists the commits at which the answers were computed."""
+        """A sentence with the commits at which the answers were computed, for the page that shows the answers."""
         return f"Computed at commit {', '.join(self.commits)}."
 
     def _save(self) -> None:
@@ -102,7 +102,9 @@ def data_home() -> Path | None:
 
 
 def paper(X: Any, discrete: Any = None) -> dict[str, Any]:
-    """Return the paper's settings for a table. Tables that are mostly zeros are not scaled, as in the stored answers.
+    """Return the paper's settings for a table, without scaling if less than 10 % of its numeric values are non-zero.
+
+    The paper does not discuss such tables. They were not scaled for the stored answers of the experiments, either.
 
     Parameters
     ----------
@@ -133,7 +135,10 @@ def as_data(name: str, table: str) -> str:
 
 
 def split_data(page: Path, text: str) -> tuple[str, dict[Path, str]]:
-    """Replace the tables that `as_data` marked by links, and return the text and the contents of the CSV files."""
+    """Return the text with a link to a CSV file in place of each table that was marked by `as_data`, and the CSV files.
+
+    The files are a dictionary of their contents by path. This function does not write them.
+    """
     files: dict[Path, str] = {}
 
     def link(found: re.Match[str]) -> str:
@@ -161,7 +166,10 @@ def is_published(page: Path, text: str) -> bool:
 
 
 def publish(page: Path, mark: str, text: str) -> None:
-    """Write a text into a page, between <!-- mark --> and <!-- /mark -->, and its marked tables into CSV files."""
+    """Write a text into a page, between <!-- mark --> and <!-- /mark -->.
+
+    Tables in the text that were marked with `as_data` are written into CSV files, and the page has links to them.
+    """
     text, files = split_data(page, text)
     marks = re.compile(rf"(<!-- {mark} -->\n).*(<!-- /{mark} -->)", re.S)
     old = page.read_text()

@@ -159,7 +159,10 @@ def compute(answers: Answers, names: list[str], sets: list[str], seeds: tuple[in
 
 
 def waits(name: str, each: str) -> int:
-    """Return the stage of the run: 0 for fast selectors, 1 or 2 for slow ones on public or synthetic sets."""
+    """Return the stage at which a selector runs on a set: 0 if the selector is fast.
+
+    Slow selectors run on public sets at stage 1, and on synthetic sets at stage 2.
+    """
     return (name in SLOW) * (1 + (each not in PUBLIC))
 
 

@@ -84,7 +84,7 @@ def rare(kind: str, share: float, seed: int) -> Data:
 
 
 def holes(kind: str, share: float, seed: int) -> Data:
-    """Return a table of `rare` with missing values, up to 40 % in each column."""
+    """Return the table that the function `rare` makes, but with missing values, up to 40 % in each column."""
     data, rng = rare(kind, share, seed), np.random.default_rng([seed, 40])
     data.X[rng.random(data.X.shape) < rng.uniform(0, 0.4, data.X.shape[1])] = np.nan
     return data
@@ -180,7 +180,10 @@ def found(data: Data, chosen: Any) -> dict[str, float]:
 
 
 def pair_found(data: Data, chosen: Any) -> dict[str, float]:
-    """Return how many of the first two relevant features are chosen (0, 0.5 or 1); in PAIRED sets they interact."""
+    """Return the share of the first two relevant features that is chosen (0, 0.5 or 1).
+
+    In the sets in PAIRED, these two features interact.
+    """
     assert data.relevant is not None
     return {"together": found(data._replace(relevant=data.relevant[:2]), chosen)["recall"]}
 

@@ -113,16 +113,17 @@ Cell = tuple[str, int, str]  # data, features, classifier
 
 
 def best(study: Study, cell: Cell, ways: list[Way]) -> float:
-    """Return the best F1 of some settings in a cell."""
+    """Return the best F1 of some ways (methods with settings) in a cell (data set, number of features, classifier)."""
     name, n, judge = cell
     return max(study.marks(name, way, n)[judge] or 0.0 for way in ways)
 
 
 def best_printed(study: Study, cell: Cell, ways: list[Way]) -> float | None:
-    """Return the paper's best F1 of some settings in a cell, or None if it is unknown.
+    """Return the paper's best F1 of some ways (methods with settings) in a cell, or None if the paper has none.
 
-    The paper has one figure per batch size for plain BELIEF. If it is the only setting, the first known figure counts.
-    Figures of 0 are ignored, because they are probably missing runs.
+    A cell is a data set, a number of features and a classifier. If there is only one way, its first known figure is
+    returned, not its best: for plain BELIEF, the paper has several figures, one per batch size. Figures of 0 are
+    ignored, because they are probably missing runs.
     """
     name, n, judge = cell
     known = [x for way in ways for x in printed(study, name, judge, way, n) if x]

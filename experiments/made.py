@@ -132,7 +132,7 @@ def noise(kind: str, seed: int) -> Made:
 
 
 def letters(rng: np.random.Generator, n_rows: int, n: int) -> Array:
-    """Return a nominal column of n values with unequal shares."""
+    """Return a random nominal column with `n_rows` rows; its values are codes from 0 to n - 1, with unequal shares."""
     return rng.choice(n, n_rows, p=rng.dirichlet(np.full(n, 2.0))).astype(float)
 
 

@@ -158,7 +158,7 @@ def _sparse(path: Path, max_rows: int | None, *, n_features: int) -> Read:
 
 
 def _dense(path: Path, max_rows: int | None, *, n_features: int) -> Read:
-    """Read a LIBSVM file without zeros as blocks of dense rows."""
+    """Read a LIBSVM file as blocks of dense rows. This is used for epsilon, which has no value that is 0."""
     blocks = _first(read_libsvm(path, n_features=n_features, zero_based=False), max_rows)
     X, y = _joined((X.toarray(), y) for X, y in blocks)
     return X, y.astype(int), _mask(n_features)

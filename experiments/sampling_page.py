@@ -71,7 +71,10 @@ def over_reduced(study: Study) -> str:
 
 
 def samples(study: Study) -> dict[str, float]:
-    """Return the sample sizes of figure 6 by name: 100 rows, 1 %, and 2,000 rows, the first sample by default."""
+    """Return the three sample sizes of figure 6 by name: 100 rows, 1 % of the rows, and 2,000 rows.
+
+    With its default settings, BELIEF begins with a sample of 2,000 rows.
+    """
     return dict(study.answers.configuration["few"])
 
 

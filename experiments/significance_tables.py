@@ -124,7 +124,7 @@ def lognormal(rng: Rng) -> Table:
 
 
 def counts(rng: Rng, rate: float = 0.15, n_relevant: int = 5) -> Table:
-    """Return Poisson counts with rate 0.05; in the second class, the first columns have another rate."""
+    """Return Poisson counts; their rate is 0.05, but `rate` in the first `n_relevant` columns of the second class."""
     y, X = two_classes(rng), rng.poisson(0.05, size=(ROWS, 100)).astype(float)
     X[:, :n_relevant] = rng.poisson(np.where(y[:, None] == 1, rate, 0.05), size=(ROWS, n_relevant))
     return as_table(X, y, range(n_relevant))

@@ -6,8 +6,9 @@ The folder has the published files, kais/*.csv. Without BELIEF_DATA, the problem
 page mentions this. Each result is saved in small.jsonl as soon as it is computed, so an interrupted run continues where
 it stopped. The script writes the tables into docs/experiments/small.md, and the figure into the same folder.
 
-A star marks methods whose columns were first divided into bins, as in the paper. Accuracies are computed in two ways:
-"inside" selects features inside each fold, "once" selects them once from all rows before cross-validation.
+A star after the name of a method means that the columns were first divided into bins, as in the paper. Accuracies are
+computed in two ways: "inside" selects features inside each fold, and "once" selects them once from all rows before
+cross-validation.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def relieff(X: Array, y: Array, n: int, discrete: bool) -> Array:
 
 
 def mrmr(X: Array, y: Array, n: int, discrete: bool) -> Array:
-    """Select features by mRMR in its difference form; continuous columns have as many bins as with a star."""
+    """Select features by mRMR in its difference form; continuous columns are divided into `BINS` bins first."""
     return MRMR(n, bins=None if discrete else BINS).fit(X, y).selected_
 
 
@@ -87,7 +88,12 @@ def classifiers(discrete: bool) -> dict[str, Any]:
 
 
 def answer(name: str, starred: bool, method: str, n: int) -> dict[str, Any]:
-    """Return the features that a method selects from all rows, their counts, the success score, and the accuracies."""
+    """Return the features that a method selects from all rows, and the scores of this selection.
+
+    The scores are the numbers of relevant, redundant and irrelevant features among the selected ones, the success
+    score, and the accuracy of each classifier. Accuracies are computed twice: with features selected inside each fold,
+    and with the features selected once from all rows. If `starred`, the columns are divided into bins first.
+    """
     with warnings.catch_warnings(), threadpool_limits(1):  # the data is too small for several threads
         warnings.simplefilter("ignore")  # about small classes (fewer rows than folds or neighbours) and equal bin edges
         X, y, _, _, discrete = split(name, starred, -1)
@@ -103,7 +109,11 @@ def answer(name: str, starred: bool, method: str, n: int) -> dict[str, Any]:
 
 
 def by_defaults(name: str, starred: bool, n: int) -> dict[str, Any]:
-    """Return the features that BELIEF selects from all rows with the defaults of the package, and their counts."""
+    """Return the features that BELIEF selects from all rows with the defaults of the package, and three counts.
+
+    The counts are the numbers of relevant, redundant and irrelevant features among the selected ones. If `starred`, the
+    columns are divided into bins first.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         X, y, _, _, discrete = split(name, starred, -1)
@@ -112,7 +122,11 @@ def by_defaults(name: str, starred: bool, n: int) -> dict[str, Any]:
 
 
 def accuracy(name: str, starred: bool, select: Callable[[Array, Array], Array]) -> dict[str, float]:
-    """Return the accuracy of each classifier, as the mean over the folds; `select` gets the training rows."""
+    """Return the accuracy of each classifier, as the mean over the folds.
+
+    `select` returns the features to use in a fold, from its training rows and their classes. If `starred`, the columns
+    are divided into bins first.
+    """
     marks: dict[str, list[float]] = {}
     for fold in range(len(folds(name))):
         X, y, Z, truth, discrete = split(name, starred, fold)
@@ -126,13 +140,17 @@ def accuracy(name: str, starred: bool, select: Callable[[Array, Array], Array]) 
 
 
 def grid(name: str) -> list[tuple[bool, str, int]]:
-    """Return all combinations of star, method and number of features for a problem; nominal columns need no bins."""
+    """Return all combinations of `starred`, method and number of features to select for a problem.
+
+    `starred` is True if the columns are divided into bins before the selection. It is always False for problems with
+    nominal columns, because these need no bins.
+    """
     stars = [False] if problem(name).discrete[0] else [False, True]
     return [(starred, method, n) for starred in stars for method in METHODS for n in TASKS[name].sizes]
 
 
 def label(starred: bool, method: str) -> str:
-    """Return a name with a star if the columns are divided into bins, as in the paper."""
+    """Return a name, with a star at its end if the columns are divided into bins, as in the paper's tables."""
     return f"{method} *" if starred else method
 
 
@@ -209,7 +227,11 @@ def both(answers: Answers, without: tuple[str, ...] = ()) -> list[tuple[dict[str
 
 
 def apart(answers: Answers, way: str) -> list[float]:
-    """Return the absolute difference between each accuracy in the paper and ours; `way` is "inside" or "once"."""
+    """Return the absolute difference between each accuracy in the paper and ours.
+
+    For our accuracies, features are selected inside each fold if `way` is "inside", and once from all rows if it is
+    "once".
+    """
     return [
         abs(ours[way][short] - printed)
         for ours, theirs in both(answers)
@@ -236,7 +258,11 @@ def results(answers: Answers, name: str) -> str:
 
 
 def marks(ours: dict[str, Any], theirs: Figures | None, i: int, short: str) -> list[str]:
-    """Return the accuracies of a classifier as text: ours ("inside", then "once"), and the paper's if it has one."""
+    """Return the accuracies of a classifier as text: two of ours, and that of the paper if it has one.
+
+    Our first accuracy is for features selected inside each fold, and the second for features selected once from all
+    rows.
+    """
     printed = theirs[4 + i] if theirs else None
     return [f"{ours[way][short]:.2f}" for way in WAYS] + ([f"{printed:.2f}"] if printed else [])
 
@@ -247,9 +273,11 @@ def dash(x: int | None) -> str:
 
 
 def gains(answers: Answers) -> dict[str, list[float | None]]:
-    """Return the gain in accuracy from mCR for each problem and number of features: inside, once, and in the paper.
+    """Return three gains in accuracy from mCR for each problem and number of features.
 
-    The gain is the best accuracy of BELIEF + mCR minus the best accuracy of plain BELIEF.
+    A gain is the best accuracy of BELIEF + mCR minus the best accuracy of plain BELIEF. The first gain is ours with
+    features selected inside each fold, the second is ours with features selected once from all rows, and the third is
+    that of the paper (None if the paper does not have it).
     """
     found: dict[str, list[float | None]] = {}
     for name in TASKS:
@@ -260,7 +288,10 @@ def gains(answers: Answers) -> dict[str, list[float | None]]:
 
 
 def best_of(answers: Answers, name: str, n: int, way: str) -> dict[str, float]:
-    """Return the best accuracy of each method over all classifiers, including the results with a star."""
+    """Return the best accuracy of each method over all classifiers, whether or not columns are divided into bins.
+
+    Features are selected inside each fold if `way` is "inside", and once from all rows if it is "once".
+    """
     best: dict[str, float] = {}
     for starred, method, size in grid(name):
         if size == n:

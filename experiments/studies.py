@@ -67,7 +67,10 @@ def time_series(rng: np.random.Generator) -> Rows:
 
 
 def shifted_batches(rng: np.random.Generator) -> Rows:
-    """Return two batches with different means in all columns; one class has 30 % and 70 % of their rows."""
+    """Return noise in two batches, with different means in all columns and different shares of the classes.
+
+    Class 1 has 30 % of the rows of the first batch, and 70 % of the rows of the second batch.
+    """
     batch = rng.integers(0, 2, 800)
     y = (rng.random(800) < np.where(batch, 0.7, 0.3)).astype(int)
     return rng.normal(size=(800, 60)) + 0.8 * batch[:, None], y, {"adjust_for": batch}
@@ -111,12 +114,19 @@ def select(X: Array, y: Array, n: int, **settings: Any) -> belief.Result:
 
 
 def share_below(p: Array) -> list[int]:
-    """Return the number of p-values that are not NaN, and the number of p-values below 0.05."""
+    """Return two counts: the p-values that are not NaN, and the p-values below 0.05.
+
+    The share of small p-values is computed later, from the sums of both counts over all seeds.
+    """
     return [int((~np.isnan(p)).sum()), int((p < 0.05).sum())]
 
 
 def calibration(name: str, seed: int) -> dict[str, Any]:
-    """Return how many p-values of noise columns are below 0.05 with the design and, for some seeds, without it."""
+    """Return how many p-values of noise columns are below 0.05, for each kind of p-value.
+
+    BELIEF is told the study design: the groups, batches or weights of the rows. For some seeds, the p-values of a fit
+    without the design are counted as well.
+    """
     X, y, design = CALIBRATION[name](np.random.default_rng(seed))
     result = select(X, y, 3, **design)
     tests = {x: share_below(getattr(result, x)) for x in ("p_value", "p_univariate", "p_neighbours")}

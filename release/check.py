@@ -80,7 +80,7 @@ def wrong_in_sdist(path: Path) -> list[str]:
 
 
 def main() -> int:
-    """Print all problems; return True if there are any."""
+    """Print all problems; return the exit status, which is 1 if there are any and 0 otherwise."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dist", type=Path, help="folder with one wheel and one sdist")
     parser.add_argument("--tag", default="", help="git tag of the release, such as v0.2.0")

@@ -1,8 +1,9 @@
 """A naive implementation of BELIEF as docs/method.md defines it, with both presets and numeric targets.
 
 It follows the page section by section, in memory and in float64, and aims at clarity instead of speed. It shares no
-code with the package: it imports only the standard library, numpy and scipy. PAPER and DEFAULT are the two presets;
-without settings, `belief` computes the first edition. Headings are numbered as on the page.
+code with the package: it imports only the standard library, numpy and scipy. PAPER has the settings of the paper,
+and DEFAULT the defaults of the package. The default arguments of `belief` are those of PAPER, except that `scale` is
+"auto". Headings are numbered as on the page.
 Differences and variances that are as small as rounding errors are set to 0 (ZERO and FLAT).
 """
 
@@ -172,8 +173,8 @@ def auto_k(smallest):
 def auto_k_of_numbers(m):
     """Return k for "auto" and a numeric target of m rows.
 
-    Each query has 2k neighbours. Up to 2,000 rows, k is the largest number for which m * k is at most 40,000, unless
-    this is more than a third of the rows.
+    k is 40,000 / m, but at least 20. If m / 3 is smaller, k is m / 3, but at least 10. Quotients are rounded down. Each
+    query has 2k neighbours.
     """
     return max(10, min(m // 3, max(20, 40_000 // m)))
 
@@ -280,7 +281,11 @@ def less(misses, hits):
 
 
 def shares(aim, DC, EC):
-    """Return v(c) of each feature; unless v(c) = P(c), a class counts only where it has both misses and hits."""
+    """Return v(c), the weight of each class in w, for each feature (classes x features).
+
+    With class_weight="prior" or a numeric target, all features have the same weights. Otherwise, the weight of a class
+    is 0 for features with which it has no misses or no hits, and the remaining weights are divided by their sum.
+    """
     v = np.broadcast_to(aim.v[:, None], DC.shape)
     if aim.by_prior:
         return v
@@ -470,7 +475,11 @@ def on_grid(weight):
 
 
 def others(x, discrete):
-    """Return how many cells differ from the most frequent value, or from 0 in numbers of more than two values."""
+    """Return the number of rows that do not have the usual value of a feature, or have no value.
+
+    The usual value of a continuous feature with more than two different values is 0. For all other features, it is the
+    most frequent value.
+    """
     counts = np.unique(x[~np.isnan(x)], return_counts=True)[1]
     return len(x) - (max(counts) if discrete or len(counts) <= 2 else np.sum(x == 0))
 
@@ -685,9 +694,11 @@ def weigh(aim, k, D, queries, blocks):
 
 
 def rounds(aim, k, fixed, blocks, queries, most):
-    """Return T of each feature, the round in which it was reached, and the features that are left at the end.
+    """Return T of each feature, the number of the round that T comes from, and the features left at the end.
 
-    Each round searches, computes z, and drops a fifth of the features, until 16 are left.
+    T is the largest z of a feature in all rounds. A round finds the neighbours, computes z, and drops the fifth of
+    the features with the smallest z. The rounds end when 16 features are left, or after `most` rounds. `fixed` are the
+    squared distances in the known features, which are not dropped.
     """
     T, when, live, number = np.full(len(blocks), -np.inf), np.zeros(len(blocks), dtype=int), list(range(len(blocks))), 1
     while True:
@@ -750,9 +761,10 @@ def within(p, stratum, stream):
 
 
 def against(T, null):
-    """Return p of each T, and T minus its centre.
+    """Return the p-value of each T, and T minus its centre.
 
-    The centre of a feature is its mean over the shuffles, shrunk towards the mean of all features.
+    T is the largest z of a feature in all rounds, and `null` has the same values after each shuffle. The centre of a
+    feature is its mean over the shuffles, shrunk towards the mean of all features.
     """
     n = len(null)
     mean, noise = null.mean(axis=0), null.var(axis=0, ddof=1).mean() / n
@@ -822,9 +834,11 @@ def univariate_by_class(p, X, aim, discrete, constant, alpha):
 
 
 def significance(X, y, aim, discrete, constant, k, class_weight, seed, most=None, weight=None, by_class=None):
-    """Return the results of section 6c: p of both tests, the combined p and q, the round, and the metric.
+    """Return the results of section 6c: p of both tests, the combined p and q, the round of T, metric and bias.
 
-    If `by_class` is a level alpha, they include the univariate p-values of each class.
+    T is the largest z of a feature (see `rounds`). The metric is the set of features that define the distances.
+    `bias_of` computes the bias. If `by_class` is a level alpha, the results include the univariate p-values of each
+    class.
     """
     F = X.shape[1]
     p = probe(X, y, aim, discrete, constant, k, class_weight, seed, weight)
@@ -849,9 +863,11 @@ def significance(X, y, aim, discrete, constant, k, class_weight, seed, most=None
 
 
 def passes(p, features, alone_p, known, most):
-    """Return p of the neighbour test, the rounds, the known features, and the features left after the last rounds.
+    """Return p of the neighbour test, the round of each T, a mask of the known features, and the features left.
 
-    After each pass, the strongest features found become known. There are at most five passes.
+    Known features have already been found significant. Each of at most five passes tests all other features, in
+    rounds that drop the weakest ones. Then the strongest of the significant features become known, too. The features
+    left are the ones that remain after the rounds of the last pass.
     """
     found_p, when, left, known = np.full(len(features), np.nan), np.zeros(len(features), dtype=int), [], known.copy()
     m, queries = len(p.ids), p.queries
@@ -893,7 +909,11 @@ def passes(p, features, alone_p, known, most):
 
 
 def bias_of(p, features, known, left):
-    """Return the sum of w over the shuffled features of the metric, divided by the sum of their mean differences."""
+    """Return the bias: the weight that irrelevant features have because they define the distances (beta in 6c).
+
+    The features left after the rounds are shuffled, except the known ones. The result is the sum of their weights,
+    divided by the sum of their mean differences. If there are none, it is 0.
+    """
     left = np.setdiff1d(left, np.flatnonzero(known))
     if not len(left):
         return 0.0
@@ -909,7 +929,11 @@ def bias_of(p, features, known, left):
 
 
 def by_evidence(above, p, significant, constant):
-    """Return u: from the weight, but at least 0.05, where significant; from p, and at most 0.05, elsewhere."""
+    """Return u, the relevance of each feature between 0 and 1 (section 6b).
+
+    If a feature is significant, u is its weight above the null weight (`above`), divided by the largest one, but at
+    least 0.05. If it is not significant, u is proportional to -log p, and at most 0.05. Constant features have u = 0.
+    """
     evidence = -np.log(np.maximum(p, 1e-300))
     u, top = np.zeros(len(p)), max([0.0, *above[significant]])
     for j in np.flatnonzero(significant):
@@ -922,7 +946,7 @@ def by_evidence(above, p, significant, constant):
 
 
 def rule(relevance, repeated, redundancy, theta):
-    """Return a function from the selected features S to J of all features.
+    """Return a function from the selected features S to the scores J of all features.
 
     repeated[j, i] is the redundancy of feature i with feature j.
     """
@@ -972,10 +996,12 @@ def apart_from_others(DD, DC, ED, EC):
 
 
 def of_each_class(sure, above, constant, alpha):
-    """Return the relevance of each feature for each class, and the arguments of `not_below` for each class.
+    """Return the relevance of each feature for each class, and the argument `of_class` of `not_below` for each class.
 
-    The relevance is multiplied by 0.1 if the feature is not significant for the class, and again by 0.1 unless this is
-    the best class of the feature. The arguments of `not_below` are p, the significant features, and the second factor.
+    The relevance is multiplied by 0.1 if the feature is not significant for the class. It is also multiplied by 0.1 if
+    another class is the best class of the feature. `of_class` is a tuple of three arrays with an entry for each
+    feature: its p-value for the class, whether it is significant for the class, and the factor of the second rule (0.1
+    or 1). Without significance tests (`sure` is None), there are no such tuples.
     """
     out, found, ps, rounded = [], [], [], ten_decimals(above)
     for c, x in enumerate(above):
@@ -996,9 +1022,12 @@ def of_each_class(sure, above, constant, alpha):
 
 
 def not_below(score, of_class, R, constant, alpha):
-    """Return J with its lower limit (section 11), for features whose unique share is significant for the class.
+    """Return a function from the selected features S to the scores J, some of which are raised to a lower limit.
 
-    The limit depends on the p-value of the unique share.
+    `score` is the same function without limits. Let r be the largest redundancy of a feature with the features of
+    S, and z the normal deviate of its p-value for the class. The feature has a limit if r is at most 0.5, and both z
+    and z (1 - r) are significant. The limit is between 0.05 and 0.051, and rises with z (1 - r). It is multiplied by
+    0.1 if another class is the best class of the feature (section 11).
     """
     p, found, tenths = of_class
 

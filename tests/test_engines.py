@@ -110,7 +110,11 @@ def difference(case):
 
 
 def comparable(record):
-    """Return the fields by name. The origin of sums depends on the blocks, so it is removed."""
+    """Return the fields of a record by name, in a form that is the same for all engines.
+
+    A summary has sums and means of x - origin, where `origin` is one of the values of the feature. The blocks of an
+    engine determine which value it is. So the sums and means are converted to those of x, and `origin` is removed.
+    """
     fields = flatten(record)
     if "origin" in fields:
         origin = np.nan_to_num(fields.pop("origin"))

@@ -26,7 +26,7 @@ def small(modules, monkeypatch, tmp_path):
 
 
 def test_real_data_is_judged_on_rows_that_did_not_select(modules):
-    """Noise columns do not predict new rows, but they predict the rows by which they were selected out of 2,000."""
+    """The 20 columns selected from 2,000 columns of noise predict the rows used for the selection, but not new rows."""
     choices, *_ = modules
     rng = np.random.default_rng(0)
     y = rng.permutation(np.arange(60) % 2)

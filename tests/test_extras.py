@@ -38,7 +38,11 @@ def test_import_optional_names_a_missing_library_and_how_to_install_it(monkeypat
 
 
 class Installed:
-    """The metadata of a distribution that was installed by this tool."""
+    """The metadata of an installed package.
+
+    `tool` is the text of the file INSTALLER in the metadata: the name of the program that installed the package, such
+    as pip. If it is None, there is no such file.
+    """
 
     requires = ("numpy>=2.0.2", "pyarrow>=23.0.1; extra == 'files'", 'jinja2>=3.1; extra == "report"')
 

@@ -92,7 +92,11 @@ def check_fit(X, labels, discrete, device, settings, **limits):
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(("m", "n_features"), [(600, 6000), (20_000, 6)])
 def test_fit_of_large_tables_equals_cpu(m, n_features, device):
-    """In the wide table, pairs are summed in parts. In the tall one, thresholds start from 4,096 rows per class."""
+    """In the wide table, the pairs are summed in several parts.
+
+    In the tall table, the classes have more than 4,096 rows. The search excludes rows by thresholds, and computes the
+    first thresholds from only 4,096 rows of each class.
+    """
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, m).astype(np.int32)
     X = rng.normal(size=(m, n_features)).astype(np.float32) + labels[:, None] * np.linspace(1, 0, n_features)

@@ -167,7 +167,11 @@ def test_wide_noise_is_not_compared_in_int8(monkeypatch):
 
 @pytest.mark.slow
 def test_blocks_that_bring_neighbours_in_int16():
-    """The queries of a visit are compared with the rows of each block, some rows at a time."""
+    """Products in int16 find the same neighbours as products in float32.
+
+    Here, blocks of 800 rows are read one after another. Only 196 rows fit into memory in int16, so each block is
+    compared with the queries in several parts.
+    """
     rng = np.random.default_rng(0)
     X, labels, found = rng.standard_normal((3000, 70)), rng.integers(0, 3, 3000).astype(np.int32), []
     for how in ("int16", "float32"):
@@ -328,7 +332,11 @@ def test_largest_products():
 
 
 def round_to_words(kind, X):
-    """Return rounded rows, as arguments of `multiply_words`, and the largest error of a run."""
+    """Return X rounded to int16, in the forms that `multiply_words` needs, and the largest relative rounding error.
+
+    The columns of each row are cut into runs of `RUN` columns. Each run has its own scale. The error
+    is the largest one of all runs, relative to the norm of the run.
+    """
     n, steps = -(-len(X) // HEIGHT) * HEIGHT, -(-X.shape[1] // 2)
     ints, scale = np.zeros((n, 2 * steps), np.int16), np.zeros((-(-X.shape[1] // RUN), n), np.float32)
     rho = round_words(X, 0, ints, scale)

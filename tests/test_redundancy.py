@@ -83,7 +83,7 @@ def test_distant_clusters_do_not_hide_agreement(n):
 
 
 class CountingMeasure:
-    """A measure that looks up the redundancy in a matrix, and counts the requested lines."""
+    """A redundancy measure that looks up all values in the matrix R, and counts the calls of `row`."""
 
     def __init__(self, R, pool):
         self.R, self.pool, self.column, self.n_lines = R, pool, np.full(len(R), -1), 0

@@ -157,7 +157,10 @@ def check_against_the_oracle(seed, X, y, discrete, numeric, weight=None):
 @pytest.mark.parametrize("kind", [*exact_instructions(), None], ids=lambda x: type(x).__name__)
 @pytest.mark.parametrize(("m", "F", "largest", "size"), [(50, 1, 1, 7), (333, 7, 92, 11), (1100, 130, 127, 40)])
 def test_every_instruction_set_finds_the_nearest_rows(kind, m, F, largest, size):
-    """Products of int8 find the neighbours by exact distances, also if columns are added or removed."""
+    """The search finds the nearest rows, because distances from products of int8 are exact.
+
+    They stay exact if the search adds the distances in some columns to known distances, or subtracts them.
+    """
     rng = np.random.default_rng(m)
     X = rng.choice([-largest, 0, rng.integers(1, largest + 1), largest], (m, F)).astype(np.int8)
     more = rng.integers(-largest, largest + 1, (m, 5)).astype(np.int8)
@@ -507,7 +510,11 @@ def test_features_that_are_rare_beside_a_small_class():
 
 @pytest.mark.parametrize("seed", range(2))
 def test_functions_of_a_known_feature_are_not_found(seed):
-    """If x is shifted up or down by class, |x| does not depend on the class; it is only small between the classes."""
+    """If the class shifts x up or down by the same amount, |x| has the same distribution in both classes.
+
+    But |x| depends on x, which is significant: |x| is small for rows halfway between the means of the two classes. The
+    noisy copies of |x| in this test must not become significant because of this.
+    """
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, 400)
     x = rng.standard_normal(400) + 1.5 * (2 * y - 1)

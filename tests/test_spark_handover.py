@@ -37,7 +37,10 @@ def mixed():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Write the same rows as plain columns and as arrays, in partition folders with several row groups."""
+    """Write two tables of the same rows: "plain" has one column per feature, "array" has x0 to x7 in one array column.
+
+    Each table is divided into partition folders, and each file into row groups.
+    """
     home = tmp_path_factory.mktemp("a name%20 with ü")
     rows = pa.table(mixed())
     arrays = pa.array(list(np.column_stack([rows[f"x{j}"] for j in range(8)])), pa.list_(pa.float32()))
@@ -58,7 +61,10 @@ NAMES = [name for name in mixed() if name != "label"]
 
 
 def computed(df):
-    """Return the same rows as a DataFrame that Spark has to pass to Python, because it computes one of the columns."""
+    """Return a DataFrame with the rows of `df`, in which Spark computes the column x0 (times 1).
+
+    So pyarrow cannot read the rows from the files; Spark has to pass them to Python.
+    """
     from pyspark.sql import functions
 
     return df.withColumn("x0", df.x0 * functions.lit(1.0).cast("float"))

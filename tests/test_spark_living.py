@@ -94,7 +94,11 @@ def test_split_runs_at_skipped_partitions():
 
 
 def staged_runs(runs, block_bytes=48):
-    """Stage rows of two values that one task reads in runs, each from one partition; None stands for an invalid row."""
+    """Stage rows as one Spark task does; return the description and the bytes of each block, sorted by partition.
+
+    `runs` has pairs (partition number, values), in the order in which the task reads the partitions. Each value x
+    becomes the row [x, x], and None becomes an invalid row.
+    """
 
     def read(numbers):
         for x in numbers:
@@ -108,7 +112,7 @@ def staged_runs(runs, block_bytes=48):
 
 
 def test_layout_numbers_rows_by_partition():
-    """The runs of partitions may come in any order, and may continue in the next block."""
+    """A task may read partitions in any order, and the rows of a partition may be divided between two blocks."""
     found = staged_runs([(5, [50, 51]), (2, [20, 21, 22]), (9, [90])])
     blocks = [(block, data) for block, data in found if data is not None]
     layout = Layout.of([info for info, _ in blocks], [np.zeros(1, np.int32)] * len(blocks))

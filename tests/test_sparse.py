@@ -155,7 +155,11 @@ def test_blocks_of_any_size(dense, n_blocks):
 @pytest.mark.parametrize("working_memory", [2**14, 2**30])
 @pytest.mark.parametrize("n_blocks", [1, 7])
 def test_joint_sums_from_dense_values_and_from_non_zeros(by, working_memory, n_blocks):
-    """The sums are the same if other features are mostly zero, so that they are computed from non-zero values."""
+    """Sums computed from dense values agree with sums computed from non-zero values only.
+
+    The engine uses non-zero values only if rows have few of them. To make it do so, the test sets the features that are
+    not in the sums to 0.
+    """
     rng = np.random.default_rng(0)
     X = np.where(rng.random((400, 30)) < 0.3, rng.integers(-2, 4, (400, 30)), 0.0)
     labels, discrete = rng.integers(0, 2, 400).astype(np.int32), np.arange(30) % 4 == 0

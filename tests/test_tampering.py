@@ -78,7 +78,7 @@ def answer(call):
 
 
 class Reader:
-    """A reader of checkpoint files, which checks them like the run on `table`."""
+    """A reader of checkpoint files, which makes the same checks as `run` with an existing checkpoint."""
 
     def __init__(self, folder):
         X, y = table()
@@ -103,7 +103,7 @@ class Reader:
             yield notes, notes.begin(self.settings, self.summary, self.target, lambda: self.fingerprint)
 
     def of(self, folder, name):
-        """Return the contents of a file as a continued run reads it."""
+        """Return the contents of a checkpoint file, read as in a run that continues from the checkpoint."""
         with self._begun(folder) as (notes, seed):
             if name == "neighbours.npz":
                 return list(vars(notes.load_neighbours(self.search, M)).values())

@@ -13,7 +13,10 @@ PLAIN = {"significance": None, "copies": "keep"}
 
 
 def run(engine, settings, given=()):
-    """Return the fields of the result, and the difference, the tally and the redundancy measure.
+    """Return the fields of the result, and three objects of the run.
+
+    These are `difference` (the definition of differences between values), `tally` (the sums of these differences over
+    the pairs of neighbours) and `measure` (the redundancy of the features).
 
     If the settings are a dict, copies of rows are kept and there are no significance tests by default, so that all
     features define the distances.

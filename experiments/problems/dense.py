@@ -154,7 +154,8 @@ def epsilon_like(
 def _apart(strengths: Array) -> Array:
     """Return the difference of the class means for each informative feature, in proportion to its strength.
 
-    Every other difference is negative. Together, they put the class means at the distance `_APART`.
+    The differences are alternately positive and negative, beginning with a positive one. They are scaled so that the
+    distance between the class means, over all features, is `_APART`.
     """
     shifts = _APART * strengths / np.linalg.norm(strengths)
     shifts[1::2] *= -1

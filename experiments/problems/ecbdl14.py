@@ -107,7 +107,7 @@ Kind = Literal["whole", "share", "letter", "level", "score"]
 
 
 class _Column(NamedTuple):
-    """A column: its kind, its group of mutually redundant columns, and its position (-1: none)."""
+    """A column: its kind, its group of mutually redundant columns, and its position in the protein chain (-1: none)."""
 
     kind: Kind
     group: tuple[int, ...]
@@ -117,8 +117,8 @@ class _Column(NamedTuple):
 def _columns(n_positions: int) -> list[_Column]:
     """Return the columns in the published order.
 
-    Three columns that describe the whole row and the columns of the windows come first, then the segment in the centre,
-    then the scores.
+    First come three columns that describe the row as a whole, then the letters, levels and shares of the windows, then
+    those of the segment in the centre, and last the scores of all positions.
     """
     outer, centre = range(n_positions - _CENTRE), range(n_positions - _CENTRE, n_positions)
 
@@ -137,9 +137,10 @@ def _columns(n_positions: int) -> list[_Column]:
 
 
 class _Chain(NamedTuple):
-    """The parameters for converting normal variables to columns.
+    """The parameters for converting normal variables to the columns of a row.
 
-    A row needs one variable for each group, one for each column, and one for the ends of the chain.
+    A row describes positions in a protein chain. It needs one normal variable for each group of columns, one for each
+    column, and one that decides how many of its positions lie beyond an end of the chain.
     """
 
     kind: Array
@@ -188,7 +189,11 @@ class _Chain(NamedTuple):
         return X
 
     def _cut(self, X: Array, ends: Array) -> None:
-        """Set letters and levels to the code of X where a window position lies beyond an end of the chain."""
+        """Mark window positions beyond an end of the protein chain: set their letters to 3 and their levels to 5.
+
+        The columns in `X` are changed in place. `ends` has one normal variable per row. If it is very small, the first
+        positions lie beyond the chain; if it is very large, the last positions do.
+        """
         last = self.position.max() - _CENTRE
         for code, kind in ((3, "letter"), (5, "level")):
             for distance, rate in enumerate(_BEYOND):

@@ -94,7 +94,8 @@ def url_like(
         The mean number of non-zeros per row.
     n_informative : int
         The number of columns that differ between the classes. Each is non-zero in 5 % of the rows of one class, and in
-        10 % to 30 % of the rows of the other. Every other column is more frequent in class 1, the rest in class 0.
+        10 % to 30 % of the rows of the other. The strongest column is more often non-zero in class 1, the second in
+        class 0, the third in class 1, and so on.
     n_real : int
         The number of columns that have values between 0 and 1, in 9 of 10 rows. They do not depend on the class.
     n_redundant : int
@@ -170,7 +171,7 @@ class _Plan(NamedTuple):
     seed: int
 
     def columns(self, first: int, n: int) -> Array:
-        """Return the final numbers of the n columns that begin at column `first` before renumbering."""
+        """Return the new numbers of columns `first` to `first + n - 1` after the columns have been renumbered."""
         return (np.arange(first, first + n) * self.step + self.shift) % self.n_features
 
 
