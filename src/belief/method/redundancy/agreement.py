@@ -128,7 +128,10 @@ class Agreement(Measure):
         return compute_correlation(reduce(Joint.merge, repeated))
 
     def matrix(self, features: Array) -> Array:
-        return self._measure(features, features)
+        if not self._line.keys() >= set(features.tolist()):
+            return self._measure(features, features)
+        lines = np.array([self._line[j] for j in features.tolist()], np.int64)
+        return self.R[lines[:, None], self.column[features]]
 
 
 def count_mutual_once(batches: Sequence[Pairs], all_pairs: Pairs) -> list[tuple[Pairs, int]]:
