@@ -135,32 +135,3 @@ def test_no_more_features_are_measured_than_become_rivals():
         found.append((forward_selection(*race, at_once=at_once).selected.tolist(), len(measure.pool)))
     assert found[0][0] == found[1][0]
     assert found[1][1] < found[0][1] - 20
-
-
-@pytest.mark.parametrize(("n_features", "n_passes"), [(20, 0), (60, 1)])
-def test_growing_sample_measures_the_redundancy_of_rivals_in_at_most_one_pass(monkeypatch, n_features, n_passes):
-    """The agreement of up to 32 features is measured before the selection."""
-    found = []
-
-    class CountingAgreement(Agreement):
-        def __init__(self, *args):
-            self.passes = 0
-            super().__init__(*args)
-
-        def _measure(self, lines, columns):
-            self.passes += len(lines) > 0 and len(columns) > 0
-            return super()._measure(lines, columns)
-
-        def matrix(self, features):
-            before = self.passes
-            R = super().matrix(features)
-            found.append(self.passes - before)
-            np.testing.assert_allclose(R, self._measure(features, features), atol=1e-12)
-            return R
-
-    monkeypatch.setitem(MEASURES, "agreement", CountingAgreement)
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(5000, n_features))
-    y = (X @ rng.normal(size=n_features) * 0.2 + rng.normal(size=5000) > 0).astype(int)
-    belief.select(X, y, 8, random_state=0, significance=None)
-    assert found[0] == n_passes

@@ -128,8 +128,8 @@ class Agreement(Measure):
         return compute_correlation(reduce(Joint.merge, repeated))
 
     def matrix(self, features: Array) -> Array:
-        if not self._line.keys() >= set(features.tolist()):
-            return self._measure(features, features)
+        self.extend(features)
+        self._measure_lines(np.array([j for j in features.tolist() if j not in self._line], np.int64))
         lines = np.array([self._line[j] for j in features.tolist()], np.int64)
         return self.R[lines[:, None], self.column[features]]
 
