@@ -110,7 +110,7 @@ def by_selector(answers: Answers, whole: bool = False) -> str:
 
 
 def by_source(answers: Answers) -> str:
-    """Return the table of F1 on the sets kept aside, with a column for each source of sets."""
+    """Return the table of F1 on the data sets kept aside, with a column for each group of sources."""
     by_name = {words: [each for each in aside(answers) if each in source] for words, source in SOURCES.items()}
     known = {f"{words} ({len(sets)})": sets for words, sets in by_name.items() if sets}
     lines = [[name, *(mean(answers, name, sets) for sets in known.values())] for name in by_f1(answers)]

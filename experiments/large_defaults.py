@@ -155,7 +155,10 @@ def cell(answers: Answers, key: str) -> str:
 
 
 def on_look_alikes(answers: Answers) -> str:
-    """Return the table of the numbers of relevant features among 10 and 50 selected on the look-alikes."""
+    """Return a table: how many of 10 and of 50 selected features are relevant.
+
+    The data is synthetic, with the shape of the paper's data sets (look-alikes).
+    """
     lines = []
     for name in LOOK_ALIKES:
         lines.append([name, *(cell(answers, f"{name} | {way} | {n}") for n in SIZES[:2] for way in WAYS)])

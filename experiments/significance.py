@@ -53,8 +53,8 @@ def counts_below(p: Any) -> list[int]:
 def tested(table: Table) -> dict[str, Any]:
     """Return the counts of small p-values of irrelevant columns, and of columns with a q-value below FDR.
 
-    `neighbours` and `combined` are counts of `counts_below`. `found` has three numbers: the irrelevant columns found,
-    the relevant columns found, and all relevant columns.
+    `neighbours` and `combined` are results of the function `counts_below`. `found` has three numbers: the irrelevant
+    columns found, the relevant columns found, and all relevant columns.
     """
     result = select(table, 1)
     noise = np.delete(np.arange(table.X.shape[1]), table.relevant)

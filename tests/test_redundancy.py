@@ -68,7 +68,10 @@ def test_rules_never_raise_a_score_with_redundancy(redundancy):
 
 @pytest.mark.parametrize("n", [300, 1100])  # without and with compiled kernels
 def test_distant_clusters_do_not_hide_agreement(n):
-    """Neighbours are in the same cluster, so their differences are small compared with the values, but not lost."""
+    """Differences between neighbours are small compared with the values, but must not be lost by rounding.
+
+    Neighbours are in the same cluster.
+    """
     rng = np.random.default_rng(n)
     y = np.arange(n) % 2
     X = rng.normal(size=(n, 6)) + 3 * y[:, None]

@@ -464,7 +464,10 @@ def test_equal_rows_of_few_values_are_not_merged(levels, target):
 @QUIET
 @pytest.mark.parametrize("seed", range(3))
 def test_classes_of_four_rows_are_tested_by_shuffles_alone(seed):
-    """Only 2 of the 70 splits of eight rows separate a column with four ones; the mid-p-value counts half of them."""
+    """The column has four ones and four zeros. Only 2 of the 70 ways to form the classes put all ones into one class.
+
+    The mid-p-value counts half of these ways.
+    """
     X = np.random.default_rng(seed).integers(0, 2, (8, 2000)).astype(float)
     result = belief.select(X, np.arange(8) % 2, 2, random_state=0)
     assert np.isnan(result.p_neighbours).all()
