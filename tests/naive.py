@@ -986,7 +986,7 @@ def select(score, tie, constant, n_select, given=()):
 def apart_from_others(DD, DC, ED, EC):
     """Return the separation of each class: half of its energy distance from the others, averaged over them.
 
-    Classes without hits or misses do not count; their separation is 0.
+    The separation of a class without hits or misses is 0. Classes without hits are left out of the average.
     """
     D, E, out = ratio(DD, DC), ratio(ED, EC), np.zeros(np.shape(DD))
     for c, j in np.argwhere((DC > 0) & (EC > 0)):

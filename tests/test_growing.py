@@ -14,7 +14,7 @@ rng = np.random.default_rng(8)
 M = 9_000
 Y = rng.integers(0, 2, M)
 CLEAR = rng.standard_normal((M, 12)) + np.r_[np.full(4, 1.2), np.zeros(8)] * Y[:, None]
-CLOSE = rng.standard_normal((M, 12)) + np.linspace(0.5, 0.3, 12) * Y[:, None]  # features 3 and 4 have similar weights
+CLOSE = rng.standard_normal((M, 12)) + np.linspace(0.5, 0.3, 12) * Y[:, None]  # features 2 and 3 have similar weights
 
 
 # --- the sample ---

@@ -312,9 +312,9 @@ def test_time_left_is_estimated_from_the_recent_rows():
     stream = io.StringIO()
     bar = Bar(stream)
     bar._due = lambda p: True
-    for seconds, done in [(60.0, 10), (70.0, 1000), (120.0, 6000), (130.0, 7000)]:
-        bar(Progress("neighbours", "", done, 8000, seconds))
-    assert "10 s left" in stream.getvalue().splitlines()[-1]  # the average speed would give 19 s
+    for seconds, done in [(70.0, 10), (80.0, 20), (130.0, 60), (195.0, 6560)]:
+        bar(Progress("neighbours", "", done, 13060, seconds))
+    assert " 65 s left" in stream.getvalue().splitlines()[-1]  # on average it would be 194 s, and 124 s since the first
 
 
 def test_timings_add_up_to_the_whole_run(monkeypatch):

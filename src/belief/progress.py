@@ -159,7 +159,7 @@ class Bar:
         return f"{p.done:,} of {p.total:,} {unit}, {remaining}{rate:,.0f} {unit}/s"
 
     def _time_left(self, p: Progress) -> float | None:
-        """Estimate the seconds left from the recent rate; None if there was one report only.
+        """Estimate the seconds left from the recent rate; None if there are too few reports.
 
         The longest time between two reports does not count, because it may include the compilation of a function. Of
         the others, the first half does not count, because the first rows of a search take longest.
