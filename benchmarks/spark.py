@@ -90,13 +90,6 @@ def fit(df: Any, **chosen: Any) -> belief.Result:
     return select_frame(df, features="features", label="label", settings=settings)
 
 
-def counted(batches: Iterator[Any]) -> Iterator[Any]:
-    """Count the rows, without processing them."""
-    import pyarrow as pa
-
-    yield pa.record_batch([[sum(batch.num_rows for batch in batches)]], names=["rows"])
-
-
 # --- layouts and hand-over ---
 
 
@@ -127,12 +120,11 @@ def of_arrays(path: str) -> tuple[np.ndarray, np.ndarray]:
     return rows["features"].chunk(0).flatten().to_numpy().reshape(-1, F), rows["label"].to_numpy()
 
 
-def persisted_vectors(spark: Any, path: str, partitions: int | None = None) -> Any:
+def persisted_vectors(spark: Any, path: str) -> Any:
     from pyspark.ml.functions import array_to_vector
 
     df = spark.read.parquet(path)
-    df = df.select(array_to_vector(df.features.cast("array<double>")).alias("features"), "label")
-    df = (df if partitions is None else df.repartition(partitions)).persist()
+    df = df.select(array_to_vector(df.features.cast("array<double>")).alias("features"), "label").persist()
     df.count()
     return df
 

@@ -113,7 +113,7 @@ def select(X: Array, y: Array, n: int, **settings: Any) -> belief.Result:
     return belief.select(X, y, n, random_state=0, n_jobs=1, **settings)
 
 
-def share_below(p: Array) -> list[int]:
+def count_below(p: Array) -> list[int]:
     """Return two counts: the p-values that are not NaN, and the p-values below 0.05.
 
     The share of small p-values is computed later, from the sums of both counts over all seeds.
@@ -129,9 +129,9 @@ def calibration(name: str, seed: int) -> dict[str, Any]:
     """
     X, y, design = CALIBRATION[name](np.random.default_rng(seed))
     result = select(X, y, 3, **design)
-    tests = {x: share_below(getattr(result, x)) for x in ("p_value", "p_univariate", "p_neighbours")}
+    tests = {x: count_below(getattr(result, x)) for x in ("p_value", "p_univariate", "p_neighbours")}
     if seed in SEEDS["calibration"][:WITHOUT]:
-        tests["without"] = share_below(select(X, y, 3).p_value)
+        tests["without"] = count_below(select(X, y, 3).p_value)
     return tests
 
 
